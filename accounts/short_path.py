@@ -7,10 +7,9 @@ from inspect import iscoroutinefunction
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from core.contract.answers import ON_EVERY_ANSWER, Answer, Body
-from core.contract.begun import Begun
-from core.contract.request_ids import new_request_id_bytes
-from core.logs.requests import logged_successes
+from core.contract.answers import ON_EVERY_ANSWER, Answer, Begun, Body
+from core.contract.errors import new_request_id_bytes
+from core.logs import logged_successes
 from core.request_headers import came_plain, is_our_host
 from serving.api_handler import route_of
 from serving.http.short_path import Asker, Headers, ShortAnswer, ShortPath
@@ -20,7 +19,7 @@ from .keys.cache import key_cache
 from .keys.caller import Caller
 from .limits.throttling import throttle
 from .limits.window import Standing, rate_headers
-from .usage.buffer import usage_buffer
+from .usage import usage_buffer
 from .viewset import KeyedViewSet
 
 LONGEST_TARGET = 200

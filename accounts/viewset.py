@@ -11,10 +11,9 @@ from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
 from accounts.limits.throttling import rate_limit_refusal, throttle
 from accounts.limits.window import Standing
-from accounts.usage.buffer import usage_buffer
+from accounts.usage import usage_buffer
 from core.addresses import is_loopback
-from core.contract.answers import Answer
-from core.contract.begun import begun
+from core.contract.answers import Answer, begun
 from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
 from core.request_headers import header
 from core.viewset import ApiViewSet

@@ -7,9 +7,7 @@ from itertools import islice
 from django.db.models import QuerySet
 from msgspec.structs import replace
 
-from analysis.drivers.candles import TREND_WEIGHTS
-from analysis.drivers.order_flow import Flows
-from analysis.drivers.published import LOOKED_BACK_MS
+from analysis.drivers import LOOKED_BACK_MS, TREND_WEIGHTS, Flows
 from core.threads import in_thread_promptly
 from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts

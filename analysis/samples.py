@@ -4,7 +4,7 @@ from math import exp, sin
 
 import msgspec
 
-from analysis.drivers.candles import TREND_WEIGHTS
+from analysis.drivers import TREND_WEIGHTS
 from market.prices import TIMEFRAMES
 
 from .answer import AnsweredAnalysis

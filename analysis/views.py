@@ -7,12 +7,10 @@ from django.http import HttpRequest
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
-from core.contract.parameters import ChoiceParameter, QuerySerializer
-from core.contract.schema import describes
+from core.contract.parameters import ChoiceParameter, QuerySerializer, describes
 from instruments.catalogue import catalogue
 
-from .ai_call_charge import AiCallCharge
-from .analyses import analyses
+from .analyses import AiCallCharge, analyses
 from .analysts import built_in_analyst, identifiers
 from .answer import AnsweredAnalysis
 from .samples import SAMPLE

@@ -4,10 +4,10 @@ nothing is written, removed or served."""
 
 import msgspec
 
-from core.program.commands import command
+from core.program import command
 from core.times import epoch_ms, iso_s
 
-from .layout import OWNER
+from .manifests import OWNER
 from .models import Installation
 from .stores import ArchiveStore, NotStored, StoreFault
 

@@ -13,7 +13,7 @@ from core.fault_log import LastingFault
 from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord
 
-from .folding.nightly import nightly
+from .folding.fold import nightly
 from .journal import TickJournalWriter
 from .places import LACKS_PYARROW, has_pyarrow, journal_folder
 

@@ -10,8 +10,7 @@ from signals_feed.ledger_days import seal, sealed_days
 from transparency.remembered import Forked
 
 from .belonging import check
-from .layout import MANIFESTS, manifest_path, parse
-from .manifests import ArchiveManifest, decoded_of
+from .manifests import MANIFESTS, ArchiveManifest, decoded_of, manifest_path, parse
 from .stores import ArchiveStore, NotStored, archive_store
 
 logger = logging.getLogger(__name__)

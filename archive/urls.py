@@ -1,7 +1,6 @@
 from django.urls import re_path
 
-from .api.files import ArchiveFileViewSet
-from .api.listing import ArchiveViewSet
+from .views import ArchiveFileViewSet, ArchiveViewSet
 
 urlpatterns = [
     re_path(r"^archive/?$", ArchiveViewSet.as_view({"get": "list"}), name="archive"),

@@ -26,7 +26,7 @@ from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.http.short_path import STATE_NAME  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
-from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
+from serving.readiness import PATHS, answer_probe  # noqa: E402
 from serving.websocket.absent import ask_for_websocket, refuse_stream  # noqa: E402
 from serving.websocket.session import WebSocketSession  # noqa: E402
 from signals_feed.stream import SignalsConsumer  # noqa: E402

@@ -16,11 +16,11 @@ from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 from core.addresses import host_is_loopback
-from core.program.commands import command
+from core.program import command
 
 from .environment import env
 from .installation import MAKE_SECRET
-from .redaction import LONG_ENOUGH, names_of_short
+from .logging import LONG_ENOUGH, names_of_short
 
 
 def check_database(**kwargs: Any) -> list[CheckMessage]:

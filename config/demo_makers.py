@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from django.core.management.base import OutputWrapper
 
-from core.program.commands import IS_CHECKOUT, ROOT
+from core.program import IS_CHECKOUT, ROOT
 from demo.past import LATER
 
 # The service goes first, wherever both want a core.

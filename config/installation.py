@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from core.program.commands import command
+from core.program import command
 
 from .environment import env, var_dir
 

@@ -17,7 +17,7 @@ from accounts.viewset import KeyedViewSet
 from analysis.analysts import available_models
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
-from core.contract.schema import describes
+from core.contract.parameters import describes
 from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.plain_json import encode

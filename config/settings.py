@@ -116,11 +116,11 @@ TEMPLATES = [
         "APP_DIRS": True,
         "OPTIONS": {
             "libraries": {
-                "commands": "core.program.tags",
+                "commands": "core.template_tags",
                 "contact": "pages.contact",
                 "figures": "signals_feed.figures",
                 "link_preview": "pages.link_preview",
-                "trail": "config.back_office.trail",
+                "trail": "config.back_office.overview",
             },
             "context_processors": [
                 "django.template.context_processors.request",
@@ -356,7 +356,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "core.contract.openapi_schema.ApiSchema",
+    "DEFAULT_SCHEMA_CLASS": "core.contract.openapi.ApiSchema",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -399,7 +399,7 @@ LOGGING = {
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
-        "refusals": {"class": "core.logs.refused_pages.ReasonOfRefusal"},
+        "refusals": {"class": "core.logs.ReasonOfRefusal"},
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {

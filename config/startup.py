@@ -9,14 +9,14 @@ from django.db import connection
 
 from core.addresses import host_is_loopback
 from core.process import pending_migrations, refuse_unfinished, wait_for_database
-from core.program.commands import command
+from core.program import command
 from demo.login import fresh_link
 from demo.people import demo_keys
 from demo.progress import line_on
 from demo.seeding import begin, is_there, makers_needed, remove
 from instruments.models import Instrument
 from market.runtime import market
-from market.store.predecessor import wait_until_alone
+from market.store.lease import wait_until_alone
 from pages.static_files import collect
 from serving.server import shown_address
 

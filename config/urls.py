@@ -4,16 +4,12 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from accounts.viewset import UnknownPathViewSet
 from core.contract import openapi
 from demo.login import demo_login
-from demo.past_view import demo_past, shown_past
-from market.back_office.market_status import market_status
+from demo.past import demo_past, shown_past
+from market.admin import market_status
 from market.push.views import TickViewSet
-from news.newsroom.calibration_page import calibration_page
-from news.newsroom.queue import queue_page
+from news.newsroom import calibration_page, queue_page
 from pages.documents import asyncapi, llms
-from pages.front.pricing import pricing
-from pages.front.robots import robots
-from pages.front.start import about, start
-from pages.front.texts import site_text
+from pages.front import about, pricing, robots, site_text, start
 from pages.terminal import terminal, watchlist_json
 from serving import prometheus
 

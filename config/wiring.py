@@ -16,37 +16,35 @@ from django.core.signals import setting_changed
 from django.db.models.signals import m2m_changed, post_delete, post_migrate, pre_delete, pre_migrate, pre_save
 from prometheus_client import REGISTRY
 
-from accounts.ending import account_data, staying_rows
-from accounts.ending.deletion import other_keys
+from accounts.deletion import other_keys, staying_rows
 from accounts.fact_words import fact_words
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
-from accounts.keys.rehashing import Rehasher
+from accounts.keys.issuing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
-from accounts.login import factors, mailboxes, visitors
+from accounts.login import factors, mails, sessions
 from accounts.login.mails import mails_lost, outgoing
-from accounts.models import User
-from accounts.models.keys import end_page_sessions
-from accounts.models.usernames import publishers_names
+from accounts.models import User, end_page_sessions, publishers_names
 from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
+from accounts.own_data import account_data
 from accounts.panel.first_run import sample
 from accounts.pruning import pruner
 from accounts.rights import power_guard, publishing_right
-from accounts.sealing import resealer, seal, unseal
-from accounts.usage.buffer import UseRecorder
+from accounts.secrets import resealer, seal, unseal
+from accounts.usage import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
-from archive.api.index import archive_index
+from archive.index import archive_index
 from archive.keeper import keeper
 from archive.metrics import archive_metrics
-from archive.proving.windows import ArchivedWindows
+from archive.proving.verify import ArchivedWindows
 from archive.sealing import present_digests
 from core import clock
 from core.events.event_feed import EVENT_METRICS, Handler, feed
 from core.events.kinds import EventKind
-from core.logs.requests import logged_successes
+from core.logs import logged_successes
 from core.process import freeze_startup_objects
 from demo.login import came_by_demo_link
 from demo.publisher_rules import STATEMENTS
@@ -62,40 +60,37 @@ from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache, revocations_of
 from market.push.session import end_sockets, end_sockets_of
 from market.runtime import market
-from market.store import process_names, rules_of_writer
-from market.store.stored_sources import stored_sources
+from market.store import lease, rules_of_writer
+from market.store.candle_rows import stored_sources
 from market.streams import market_streams
 from market.streams.metrics import StreamMetrics
-from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
+from market.streams.session import authenticated_sessions, trust_watch
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.models import Source
-from news.newsroom.given_scores import given_scores, has_given_scores
-from news.scoring import check_sentiment_model
+from news.scoring import check_sentiment_model, given_scores, has_given_scores
 from news.stream import news
-from operations.copying.addresses import addresses
+from operations.copying.stores import addresses
 from operations.disks import disk_metrics
 from operations.last_backup import backup_watch
-from pages.front.texts import write_first_texts
+from pages.front import write_first_texts
 from serving import prometheus
 from serving.draining import draining
+from serving.findings import OK
 from serving.http.refusals import refused_total
 from serving.metrics.http_requests import http_requests
-from serving.metrics.snapshots import SHARED, process_metrics
-from serving.metrics.worker_link import worker_link
-from serving.readiness.answers import ReadinessMetrics, readiness
-from serving.readiness.findings import OK
-from serving.readiness.monitor import monitor
+from serving.metrics.worker_link import SHARED, process_metrics, worker_link
+from serving.readiness import ReadinessMetrics, monitor, readiness
 from signals_feed.bundle.building import BundleBuilder
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger import beginning
-from signals_feed.ledger.entries import LedgerTexts
 from signals_feed.ledger.guards import check_guards, make_way, put_up_triggers
+from signals_feed.ledger.ledger import LedgerTexts
 from signals_feed.ledger.names import follow_rename, is_named_in_ledger, is_taken
 from signals_feed.ledger.verify import SealedDays
 from signals_feed.models import PERMISSION, Signal
 from signals_feed.public_pages import publisher as publisher_page
-from signals_feed.publishers.own_signals import has_published, open_symbols, own_signals
+from signals_feed.publishers.lookup import has_published, open_symbols, own_signals
 from signals_feed.publishers.requests import own_decisions, own_requests
 from signals_feed.publishers.standings import reading_ahead
 from signals_feed.publishers.verdicts import verdicts
@@ -163,7 +158,7 @@ def connect() -> None:
 
 
 def tell_of_logins() -> None:
-    for changing in (factors, mailboxes):
+    for changing in (factors, mails):
         for changed in changing.KINDS:
             changed.connect(changing.publish_change)
     authenticator_used.connect(factors.tell_of_recovery_code)
@@ -207,7 +202,7 @@ def hand_down() -> None:
     # Clients that are sent away find their places free wherever they come back.
     draining.before_closing = (open_streams.hand_over,)
     # Where the terminal is public, visitors have an account without a login.
-    browser_tokens.find_visitor = visitors.find_visitor
+    browser_tokens.find_visitor = sessions.find_visitor
     # In the demo staff come by a link, and publishers state rules.
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
@@ -244,7 +239,7 @@ def hand_down() -> None:
 
 def hand_down_rules() -> None:
     """New rules of signals begin once all processes know them, of which web processes and the engine tell."""
-    ProcessReport.known_rules = process_names.known_rules = beginning.KNOWN
+    ProcessReport.known_rules = lease.known_rules = beginning.KNOWN
     beginning.oldest_known[:] = (ProcessReport.objects.oldest_rules, rules_of_writer)
 
 

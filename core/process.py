@@ -16,7 +16,7 @@ from django.db import OperationalError, connection
 from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
 
-from core.program.commands import command
+from core.program import command
 
 # The last is ten times the default: with 2,000 open sockets, a full collection holds everybody up for 0.15 s.
 # Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.

@@ -12,12 +12,10 @@ from django.http import HttpRequest, HttpResponseBase
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import address_of
-from core.contract.answers import METHODS, ON_PREFLIGHT, Answer
-from core.contract.begun import begun_at
-from core.contract.errors import MethodNotAllowed, answer_exception
+from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, begun_at
+from core.contract.errors import MethodNotAllowed, answer_exception, new_request_id
 from core.contract.parameters import QuerySerializer, read_parameters
-from core.contract.request_ids import new_request_id
-from core.logs.requests import Served, log_request
+from core.logs import Served, log_request
 from core.request_headers import check_host, refuse_plain
 
 

@@ -1,17 +1,23 @@
-"""The simulated past, made an instrument at a time by as many processes as like to. One that is killed leaves
-nothing half made, and whoever comes later goes on."""
+"""The simulated past, made an instrument at a time by as many processes as like to, and what pages say of its
+progress. One that is killed leaves nothing half made."""
 
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.plain_json import encode
 from core.times import epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
@@ -121,3 +127,18 @@ def make_past(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
         unmade.update(made_at=timezone.now(), maker="")
         ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, by="demo", symbol=facts.symbol)
     return True
+
+
+# How far the demo's past is made, for the page that waits for it.
+@never_cache
+@require_safe
+def demo_past(request: HttpRequest) -> HttpResponse:
+    if not settings.DEMO:
+        raise Http404
+    return HttpResponse(encode(shown_past()), content_type="application/json")
+
+
+def shown_past() -> dict[str, Any] | None:
+    """What the terminal shows of it; None where there is nothing to wait for."""
+    past = past_progress() if settings.DEMO else None
+    return past and {"text": past.text, "unmade": past.unmade, "url": reverse("demo_past")}

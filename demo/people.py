@@ -7,7 +7,7 @@ from django.db import transaction
 from accounts.key_text import derive_key
 from accounts.keys import issue_key
 from accounts.models import Account, ApiKey, Tier, User
-from accounts.peppers import possible_digests
+from accounts.secrets import possible_digests
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from signals_feed.publishing import is_free_for_demo

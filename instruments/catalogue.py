@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -13,9 +13,24 @@ from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
 
 from .facts import InstrumentFacts as InstrumentFacts
-from .handing_on import may_be_handed_on
 from .models import Instrument, WithheldSource
 from .sources import default_feed, feeds_of
+
+
+# Whether data of a source may be handed on at all: the terms of many venues forbid it.
+def may_be_handed_on(feeds: Iterable[str], withheld: Collection[str]) -> bool:
+    """Of whatever has one of these feeds: an instrument, or candles, which keep `kraken+binance`. A key is
+    named as `push:desk`, all of them as `push`."""
+    if not withheld:
+        return True
+    named = {each for feed in feeds for each in feed.split("+") if each}
+    return not any(is_covered(each, name) for each in named for name in withheld)
+
+
+def is_covered(feed: str, withheld: str) -> bool:
+    """Whoever takes ticks of any key takes those of a withheld one too."""
+    return feed == withheld or feed.startswith(f"{withheld}:") or withheld.startswith(f"{feed}:")
+
 
 WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be passed on."
 NOTHING: frozenset[str] = frozenset()

@@ -1,5 +1,8 @@
 """An instrument as plain values: what quotes, candles and signals need to know of it."""
 
+import re
+from typing import Literal
+
 import msgspec
 
 from .hours import TradingHours
@@ -35,3 +38,15 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     """Active, and its data may be handed on."""
     is_withheld: bool = False
     """Its data may not be handed on, active or not."""
+
+
+# In which unit a market counts what a trade gained.
+Unit = Literal["pips", "points", "percent"]
+METAL = re.compile("X(AU|AG|PT|PD)")
+
+
+def counted_in(symbol: str, type: str) -> Unit:
+    """Currencies and metals in pips, indices in points of the price, everything else in percent."""
+    if type == "forex" or METAL.match(symbol):
+        return "pips"
+    return "points" if type == "index" else "percent"

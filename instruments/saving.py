@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models, transaction
 
-from accounts.one_line import refuse_invisible_in_lines
+from accounts.form_fields import refuse_invisible_in_lines
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 

@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
-from core.contract.parameters import QuerySerializer, WordListParameter
-from core.contract.schema import describes
+from core.contract.parameters import QuerySerializer, WordListParameter, describes
 from core.plain_json import encode
 from core.struct_schemas import Symbol, openapi
 

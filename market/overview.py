@@ -13,7 +13,7 @@ from market.prices.quotes import Quote
 from . import runtime
 from .engine.admission import is_of
 from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
-from .prices.day import DayStatistics
+from .prices.history import DayStatistics
 
 # It speaks each second; one that said nothing for this long has ended, or nobody hears it.
 GONE_MS = 5_000

@@ -17,13 +17,16 @@ from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import default_feed
-from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.bus_reader import (
+    BusListener,
+    BusReader,
+    FollowedSymbols,
+    NumberingListener,
+    ReplicaWatch,
+)
 from market.engine.bus.journal import RecentRecords, RecordKeeper, RecordListener, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
-from market.engine.bus.price_follower import BusListener, NumberingListener
-from market.engine.bus.put_off import FollowedSymbols
 from market.engine.bus.redis_bus import RedisBus
-from market.engine.bus.replica_watch import ReplicaWatch
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.registry import make_feed

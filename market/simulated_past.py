@@ -17,8 +17,7 @@ from market.prices.candles import COARSER, DAY_MS, CandleBuilder, PriceBar, aggr
 from market.prices.history import KEPT
 from market.prices.order_flow import UNITS, FlowState
 from market.prices.records import Tick
-from market.simulated.minute_flows import minute_flows
-from market.simulated.simulated_market import SimulatedMarket, simulated
+from market.simulated.simulated_market import SimulatedMarket, minute_flows, simulated
 
 from .models import Candle
 from .store import FlowToWrite, candle_rows

@@ -1,9 +1,8 @@
 from django.urls import re_path
 
 from .api.history import HistoryViewSet
-from .api.order_flow import OrderFlowViewSet
 from .api.prices import MarketViewSet
-from .api.quotes import QuotesViewSet
+from .api.quotes import OrderFlowViewSet, QuotesViewSet
 
 urlpatterns = [
     re_path(r"^market/(?P<symbol>[^/]+)/?$", MarketViewSet.as_view({"get": "retrieve"}), name="market"),

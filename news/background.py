@@ -6,8 +6,7 @@ import logging
 from django.conf import settings
 
 from core.background import BackgroundLoop
-from news.calibration.figures import report
-from news.calibration.settling import settling_loop
+from news.calibration import report, settling_loop
 from news.ingest.polling import polling_loop
 from news.scoring import sentiment_models
 from news.sentiment import SentimentFailed, SentimentModel

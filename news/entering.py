@@ -5,7 +5,7 @@ from datetime import datetime
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from news.calibration.outcomes import open_outcomes
+from news.calibration import open_outcomes
 from news.models import NewsAnnouncement, NewsItem
 
 

@@ -12,11 +12,9 @@ from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
-from core.contract.cursors import Cursors
 from core.contract.errors import InvalidCursor
-from core.contract.parameters import IntegerParameter, TextParameter, WordListParameter
-from core.contract.ranges import Range, RangeSerializer, read_range
-from core.contract.schema import describes
+from core.contract.parameters import IntegerParameter, TextParameter, WordListParameter, describes
+from core.contract.ranges import Cursors, Range, RangeSerializer, read_range
 from core.database import CompiledQuery
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
@@ -24,8 +22,7 @@ from core.threads import in_thread_promptly
 from core.times import iso_time
 
 from .labels import Label, sentiment_label
-from .models import NewsItem
-from .models.items import NewsQuerySet
+from .models import NewsItem, NewsQuerySet
 
 CURSORS = Cursors("news")
 ABOUT = (

@@ -3,22 +3,78 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Annotated, Any
 
+import msgspec
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 
+from accounts.models import User
 from core.deadlines import patient
-from news.language_models import language_models
+from news.language import LanguageFailed
+from news.language_models import LanguageModel, language_models
 from news.models import ItemScore, NewsItem
-from news.sentiment.language import LanguageSentiment
 from news.sentiment.linear import FILE, BadModel, linear_model
-from news.sentiment.model import Score, SentimentFailed, SentimentModel
+from news.sentiment.model import SentimentModel
 from news.sentiment.onnx import OnnxModel
+
+from .sentiment.model import Score, SentimentFailed
+
+# A language model at an endpoint as a sentiment model.
+LONGEST_TITLE = 400
+INSTRUCTIONS = """Judge one news headline for traders. Give `score`, a number from -1 (very bearish) to
+1 (very bullish); between -0.15 and 0.15 is neutral: previews, calendars, explanations, no direction.
+The score is for the asset that the category is about: precious metals for `gold`, crypto-assets for `crypto`,
+the currency named first (the base of a pair) for `forex`, risk assets such as stocks for `macro`,
+and the company or asset that the headline is about where there is no category."""
+
+
+class Judgement(msgspec.Struct, forbid_unknown_fields=True):
+    score: Annotated[float, msgspec.Meta(ge=-1, le=1)]
+
+
+class LanguageSentiment:
+    def __init__(self, model: LanguageModel) -> None:
+        self.identifier = model.identifier
+        self._model = model
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = Lock()
+
+    def is_healthy(self) -> bool:
+        return self._loop is not None and self._model.is_healthy()
+
+    async def check(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._model.check()
+        except LanguageFailed as failure:
+            raise SentimentFailed(str(failure)) from None
+
+    def score(self, title: str, category: str = "") -> Score:
+        """Scores one title at a time, because a caller that waits here holds a thread that the API needs."""
+        if self._loop is None or not self.is_healthy():
+            raise SentimentFailed("it did not answer its last check")
+        if not self._turn.acquire(blocking=False):
+            raise SentimentFailed("it is busy with another title")
+        material = {"category": category, "headline": title[:LONGEST_TITLE]}
+        answer = self._model.answer(INSTRUCTIONS, material, Judgement)
+        try:
+            asked = asyncio.run_coroutine_threadsafe(answer, self._loop)
+            return Score(round(asked.result(self._model.patience_s).score, 3), self.identifier, "")
+        except LanguageFailed as failure:
+            raise SentimentFailed(str(failure)) from None
+        except NotInTime:
+            asked.cancel()
+            raise SentimentFailed("there was no answer in time") from None
+        finally:
+            self._turn.release()
+
 
 logger = logging.getLogger(__name__)
 
@@ -122,3 +178,17 @@ def check_sentiment_model(**kwargs: Any) -> list[CheckMessage]:
         return []
     hint = f"Set SENTIMENT_MODEL to one of {', '.join(there)}, or configure the model."
     return [Warning(f"There is no sentiment model {named!r}.", hint=hint, id="tickwire.W101")]
+
+
+# The scores that somebody gave to news or asked a model for, for themselves.
+GIVEN = ("item_id", "title", "score", "model", "version", "is_taken", "scored_at")
+
+
+def has_given_scores(user: User) -> bool:
+    return ItemScore.objects.filter(by=user.username).exists()
+
+
+def given_scores(user: User) -> Iterable[Mapping[str, object]]:
+    given = ItemScore.objects.filter(by=user.username).order_by("pk")
+    rows: Iterable[Mapping[str, object]] = given.values(*GIVEN)
+    return rows

@@ -24,7 +24,7 @@ from market.streams.announced_stream import (
     read_in_thread,
     whole_number,
 )
-from market.streams.docs.asyncapi import Channel
+from market.streams.asyncapi import Channel
 from market.streams.protocol.messages import ALL, CATEGORIES, NEWS, Milliseconds, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
 

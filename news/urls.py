@@ -1,6 +1,6 @@
 from django.urls import re_path
 
-from .calibration.figures import CalibrationViewSet
+from .calibration import CalibrationViewSet
 from .feed import NewsViewSet
 
 urlpatterns = [

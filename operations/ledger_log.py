@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from core.program.commands import command
+from core.program import command
 from transparency.keyring import keyring
 from transparency.models import Cosignature, LogKey, SignedCheckpoint
 from transparency.remembered import Forked, in_file

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from accounts.models import ApiKey
-from accounts.peppers import all_peppers, name_of
-from accounts.sealing import count_unopened
+from accounts.secrets import all_peppers, count_unopened, name_of
 from market.models import IngestKey
 
 from .doctor.diagnosis import Diagnosis, ok, warn

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.back_office import StaffAdmin
 
-from .front.texts import first_text
+from .front import first_text
 from .models import SiteText
 
 

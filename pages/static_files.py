@@ -25,7 +25,7 @@ from django.middleware.security import SecurityMiddleware
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
-from core.program.commands import command
+from core.program import command
 
 HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)?$")
 HALF = ".half"

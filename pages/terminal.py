@@ -1,10 +1,15 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
-from collections.abc import Callable, Iterable, Mapping
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
+from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
@@ -17,17 +22,66 @@ from django.views.decorators.http import require_safe
 
 from core.kept import Kept, made_for_all
 from core.plain_json import encode
-from instruments.catalogue import InstrumentFacts, catalogue
-from instruments.facts import TEST_SYMBOL
+from instruments.catalogue import catalogue
+from instruments.facts import TEST_SYMBOL, InstrumentFacts, counted_in
 from market import runtime as market
 from market.prices import TIMEFRAMES
 from news.models import NewsItem
 from signals_feed.models import Signal
 from status.models import Incident
 
-from .modules import modules_of
-from .page_facts import page_facts
 from .watchlist import HOURS_DRAWN, Seen, WatchlistRow, grouped, place_of, row_of
+
+# Which modules the scripts of a page import: the browser fetches them at once, and not level by level.
+# Not `import("…")`: what is fetched when it is wanted may wait.
+IMPORTED = re.compile(r"""^(?:import|export)\b[^;("']*?["'](\.[^"']+)["'];""", re.MULTILINE)
+
+
+@cache
+def modules_of(*scripts: str) -> tuple[str, ...]:
+    """The names of static files: each script's own, and then all that it imports."""
+    found: dict[str, None] = {}
+    for script in scripts:
+        waiting = [script]
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                found[name] = None
+                waiting += imports_of(name)
+    return tuple(found)
+
+
+def imports_of(name: str) -> Iterator[str]:
+    path = finders.find(name)
+    assert path is not None, f"{name} is no static file"  # noqa: S101 - a module names it
+    for target in IMPORTED.findall(Path(path).read_text()):
+        yield posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+
+
+# What the scripts of the terminal know of an instrument before they ask for anything.
+# Longer than any market is closed: Christmas, then a weekend.
+COMING_MS = 8 * 86_400_000
+
+
+def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
+    return {
+        "name": facts.name,
+        "digits": facts.digits,
+        "zone": facts.timezone,
+        "unit": counted_in(facts.symbol, facts.type),
+        "pipSize": facts.pip_size,
+        "hasTrades": facts.order_flow_source == "trades",
+        "sessions": coming_sessions(facts, market.now_ms()),
+        "staleAfterS": facts.stale_after_s,
+    }
+
+
+def coming_sessions(facts: InstrumentFacts, now_ms: int) -> list[tuple[int, int]] | None:
+    """Those of the next days, the present one with them. None where the market never closes."""
+    if facts.hours.next_open(now_ms) is None:
+        return None
+    return list(facts.hours.sessions_between(now_ms, now_ms + COMING_MS))
+
 
 ZONES = (
     ("UTC", "UTC"),

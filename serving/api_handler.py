@@ -1,7 +1,10 @@
 """The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
+import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -9,11 +12,52 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
-from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer
-from core.contract.begun import begun_at
+from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer, begun_at
+from core.contract.errors import answer_exception
 from serving.metrics.http_requests import http_requests, template_of
 
-from .streamed import is_old, made_whole, send_streamed
+
+# A body that is made while it is sent, and no further once nobody is there to take it.
+async def send_streamed(
+    answer: Answer, streamed: AsyncGenerator[bytes, None], receive: Any, send: Any
+) -> None:
+    """If making it fails, the body has no end: the server breaks the connection off, and the client sees that
+    it is not whole."""
+    leaving = asyncio.ensure_future(_leaves(receive))
+    try:
+        async with aclosing(streamed) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                # A server takes what is sent to nobody without a word.
+                if leaving.done():
+                    return
+    except Exception as error:  # noqa: BLE001 - as before a body: every fault is told, and only a bug as one
+        answer_exception(error, answer.headers.get("X-Request-Id", ""))
+    else:
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        leaving.cancel()
+
+
+def is_old(scope: dict[str, Any]) -> bool:
+    """HTTP/1.0 knows no chunks, and its clients would take their marks for content."""
+    return bool(scope.get("http_version") == "1.0")
+
+
+async def made_whole(answer: Answer, streamed: AsyncGenerator[bytes, None]) -> Answer:
+    """The body first, so that its length is known. What is made while it is sent is bounded."""
+    try:
+        async with aclosing(streamed) as chunks:
+            body = [chunk async for chunk in chunks]
+    except Exception as error:  # noqa: BLE001 - as above; nothing has been sent yet, so it is an answer
+        return answer_exception(error, answer.headers.get("X-Request-Id", ""))
+    return Answer(tuple(body), answer.headers, answer.status, media_type=answer.media_type)
+
+
+async def _leaves(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")

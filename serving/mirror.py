@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.core import signing
 
-from core.program.version import VERSION
+from core.version import VERSION
 
 from .http.connections import descriptor_limit
 

@@ -9,8 +9,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from .metrics.port import MetricsPort
-from .metrics.snapshots import process_metrics
-from .metrics.worker_link import SupervisorSilent, worker_link
+from .metrics.worker_link import SupervisorSilent, process_metrics, worker_link
 
 METRICS_PATH = "/metrics"
 METRICS_ARE_SHUT = (

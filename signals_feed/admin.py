@@ -18,8 +18,8 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
+from accounts.form_fields import refuse_invisible
 from accounts.models import User
-from accounts.one_line import refuse_invisible
 from instruments.admin import price_column
 from signals_feed.api.proof import rule_text
 from signals_feed.ledger.ledger import LedgerEntry

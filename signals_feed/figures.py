@@ -6,7 +6,7 @@ from typing import Any
 
 from django import template
 
-from instruments.units import counted_in
+from instruments.facts import counted_in
 
 MINUS, NARROW = "\u2212", "\u00a0"
 UNKNOWN = "–"

@@ -1,14 +1,16 @@
 from django.urls import path, re_path
 
-from .public_pages.bundle import publisher_bundle
-from .public_pages.checked import checked_signals, filled_signals, publisher_marks
-from .public_pages.leaderboard import leaderboard
-from .public_pages.ledger import ledger_page
-from .public_pages.publisher import publisher_page
-from .public_pages.scorecard import publisher_scorecard
+from .public_pages.ledger import (
+    checked_signals,
+    filled_signals,
+    ledger_page,
+    publisher_bundle,
+    publisher_marks,
+)
+from .public_pages.publisher import leaderboard, publisher_page, publisher_scorecard
 from .public_pages.signal import signal_page
 from .publishing import pages
-from .publishing.becoming import ask, withdraw
+from .publishing.pages import ask, withdraw
 
 urlpatterns = [
     re_path(r"^publishers/?$", leaderboard, name="publishers"),

@@ -16,7 +16,7 @@ from market.streams.announced_stream import (
     read_in_thread,
     whole_number,
 )
-from market.streams.docs.asyncapi import Channel
+from market.streams.asyncapi import Channel
 from market.streams.protocol.messages import ALL, SIGNALS
 from market.streams.protocol.subscriptions import Subscriptions
 from signals_feed.models import LIFETIME, Announcement

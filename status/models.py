@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import connection, models, transaction
@@ -13,9 +13,36 @@ from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
-from serving.readiness.findings import STOPPED
+from serving.findings import STOPPED
 
-from .components import NAMES
+
+# What the status page answers for, part by part.
+class Component(NamedTuple):
+    name: str
+    title: str
+    measured: str
+
+
+COMPONENTS = (
+    Component("rest", "REST API", "Responses without a fault of ours, while the database is available."),
+    Component(
+        "market",
+        "Price stream",
+        "/ws/market: the engine delivers, and no connection ends through a fault of ours.",
+    ),
+    Component("orderflow", "Order flow stream", "/ws/orderflow: measured like the price stream."),
+    Component("candles", "Candle stream", "/ws/candles: measured like the price stream."),
+    Component(
+        "signals",
+        "Signal stream",
+        "/ws/signals: the database is available, and no connection ends through a fault of ours.",
+    ),
+    Component("news", "News stream", "/ws/news: measured like the signal stream."),
+    Component("feeds", "Price feeds", "Instruments with fresh prices, among those whose market is open."),
+    Component("sources", "News sources", "Sources that could be read, among those that are polled."),
+)
+NAMES = tuple(component.name for component in COMPONENTS)
+
 
 # Processes report every few seconds; one that has not reported for this long has ended.
 REPORTS_KEPT, REPORTS_EXPECTED = timedelta(minutes=1), timedelta(seconds=15)

@@ -14,8 +14,7 @@ from core.kept import Kept
 from core.plain_json import encode
 
 from . import summary as summaries
-from .components import COMPONENTS
-from .models import Incident
+from .models import COMPONENTS, Incident
 from .picture import latency_picture
 
 logger = logging.getLogger(__name__)

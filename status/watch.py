@@ -6,11 +6,11 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.streams.stream import Stream
 from serving.draining import draining
+from serving.findings import OK
 from serving.metrics.http_requests import http_requests
-from serving.readiness.findings import OK
-from serving.readiness.monitor import monitor
+from serving.readiness import monitor
 
-from .components import NAMES
+from .models import NAMES
 
 Shares = dict[str, float | None]
 """By component; None where there is nothing to judge."""

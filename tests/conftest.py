@@ -53,9 +53,9 @@ from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login import sessions  # noqa: E402
-from archive.folding.nightly import nightly  # noqa: E402
+from archive.folding.fold import nightly  # noqa: E402
 from core.fault_log import LastingFault, RepeatedWarning, unavailable, unexpected  # noqa: E402
-from core.logs.requests import SAMPLED  # noqa: E402
+from core.logs import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from pages import strangers  # noqa: E402
 from pages.strangers import kept_pages  # noqa: E402

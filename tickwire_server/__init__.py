@@ -36,7 +36,7 @@ def main(without: str = "help") -> int:
 
 
 def _do_what_is_read(without: str) -> int:
-    from core.program.output import give_up, is_unread
+    from core.program import give_up, is_unread
 
     try:
         try:

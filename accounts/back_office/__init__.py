@@ -4,8 +4,7 @@ from accounts.login.answers import tell_of_staff
 
 from .key_pages import KeyAdmin
 from .request_pages import RequestAdmin
-from .staff_pages import NO_OWNER, TIMES, ReadOnlyAdmin, StaffAdmin, button, label, staff_page
-from .visible_text import VisibleText
+from .staff_pages import NO_OWNER, TIMES, ReadOnlyAdmin, StaffAdmin, VisibleText, button, label, staff_page
 
 __all__ = [
     "KeyAdmin",

@@ -1,23 +1,27 @@
-"""Keys of all kinds are issued and shown once, revoked and never deleted; API keys are rolled as well."""
+"""Keys of all kinds in the back office: issued and shown once, revoked and never deleted; API keys are rolled
+as well. Beside each stands its owner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.form_fields import WholeNumberField, refuse_unprintable
 from accounts.keys.issuing import (
     MAX_OVERLAP_HOURS,
     KeyNotActive,
@@ -26,14 +30,42 @@ from accounts.keys.issuing import (
     revoke_key,
     roll_key,
 )
+from accounts.login.answers import tell_of_staff
 from accounts.models import Account, ApiKey, Key
-from accounts.number_fields import WholeNumberField
-from accounts.one_line import refuse_unprintable
 from accounts.panel.keys import IssueKeyForm
 from accounts.rights import PowerRefused
 
-from .owners import OwnerTold
-from .staff_pages import StaffAdmin, button, label, staff_page
+from .staff_pages import NO_OWNER, StaffAdmin, button, label, owner_of, staff_page
+
+
+# Pages of what opens an account: its owner hears by mail what staff did there.
+class OwnerTold:
+    """Stands before the kind of page. What is logged is what is told."""
+
+    owner: ClassVar[str | None]
+
+    def log_addition(self, request: HttpRequest, row: Model, message: Any) -> LogEntry:
+        return self._told(request, row, super().log_addition(request, row, message))  # type: ignore[misc]
+
+    def log_change(self, request: HttpRequest, row: Model, message: Any) -> LogEntry:
+        return self._told(request, row, super().log_change(request, row, message))  # type: ignore[misc]
+
+    def log_deletions(self, request: HttpRequest, rows: Iterable[Model]) -> Any:
+        for row in rows:
+            self.tell(request, row, "Deleted.")
+        return super().log_deletions(request, rows)  # type: ignore[misc]
+
+    def _told(self, request: HttpRequest, row: Model, entry: LogEntry) -> LogEntry:
+        self.tell(request, row, entry.get_change_message())
+        return entry
+
+    def tell(self, request: HttpRequest, row: Model, done: str) -> None:
+        person = owner_of(row, self.owner or NO_OWNER)
+        if person is None or person == request.user:
+            return
+        what = f"{capfirst(row._meta.verbose_name)} {row}: {done}"
+        transaction.on_commit(partial(tell_of_staff, request, person, what))
+
 
 K = TypeVar("K", bound=Key)
 ENDS = "It stops working within two seconds, on open streams too. This cannot be undone."

@@ -14,9 +14,9 @@ from django.shortcuts import redirect
 from django.utils.timezone import localtime
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.form_fields import refuse_invisible
 from accounts.login.answers import send_answer
 from accounts.models import LONGEST_REASON
-from accounts.one_line import refuse_invisible
 
 from .staff_pages import M, StaffAdmin, button, label
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from allauth.account.decorators import secure_admin_login
 from allauth.account.utils import get_next_redirect_url
@@ -18,10 +19,38 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 
 from accounts.login.factors import factor_standing
 
-from .ended_session import Typed, is_page_of_a_visitor, typed_into
+# What was typed into a form whose session ended before it was sent, so that it can be shown once more.
+# Buttons, marks, the counts of a table of forms, and what no page shows.
+NOT_TYPED = re.compile(
+    r"_.*|csrfmiddlewaretoken|act|action|answered|index|item|next|seen|select_across"
+    r"|initial-.*|.*_FORMS|.*-__prefix__-.*|.*password.*",
+    re.DOTALL,
+)
+
+
+class Typed(NamedTuple):
+    name: str
+    text: str
+
+
+def typed_into(request: HttpRequest) -> list[Typed]:
+    return [
+        Typed(capfirst(re.sub(r"_[01]$|[-_]", " ", name).strip()), text)
+        for name, texts in request.POST.lists()
+        for text in map(str, texts)
+        if not NOT_TYPED.fullmatch(name) and text.strip()
+    ]
+
+
+def is_page_of_a_visitor(request: HttpRequest) -> bool:
+    """A form that a browser sends as a page, by somebody who is not logged in."""
+    is_page = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    return request.method == "POST" and is_page and not request.user.is_authenticated
+
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite

@@ -10,21 +10,14 @@ from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.auth.models import Permission
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
-from django.db.models import (
-    DateTimeField,
-    DecimalField,
-    Field,
-    FloatField,
-    IntegerField,
-    Model,
-    Q,
-    QuerySet,
-)
+from django.db import models
+from django.db.models import DateTimeField, DecimalField, Field, FloatField, IntegerField, Model, Q, QuerySet
 from django.forms import Form, SplitDateTimeField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -33,12 +26,80 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget, UnfoldAdminTextInputWidget
 
+from accounts.form_fields import (
+    DecimalNumberField,
+    FloatNumberField,
+    WholeNumberField,
+    refuse_invisible,
+    refuse_invisible_in_lines,
+    refuse_unprintable,
+)
 from accounts.models import Account, User
-from accounts.number_fields import DecimalNumberField, FloatNumberField, WholeNumberField
 from accounts.rights import publishing_right
 
-from .changes import said_change
-from .visible_text import VisibleText
+# What a form changed, in words that stay true when the row changes again.
+MOST_NAMED = 5
+MINUS = "\N{MINUS SIGN}"
+
+
+def said_change(form: forms.Form, name: str) -> str:
+    """The field, and its new value where that names nobody: the log outlives the people it is about."""
+    field = form.fields.get(name)
+    if field is None:
+        return name
+    label = str(field.label or name.replace("_", " ").capitalize())
+    said = new_value(field, form.get_initial_for_field(field, name), form.cleaned_data.get(name))
+    return f"{label} ({said})" if said else label
+
+
+def new_value(field: forms.Field, before: Any, after: Any) -> str:
+    choices: Any = getattr(field, "choices", ())
+    match field:
+        case forms.BooleanField():
+            return "now on" if after else "now off"
+        case forms.ModelMultipleChoiceField():
+            return given_and_taken(list(before or ()), list(after or ()))
+        case forms.ModelChoiceField() if field.queryset is not None and is_person(field.queryset.model):
+            return ""
+        case forms.ModelChoiceField() | forms.IntegerField() if after in (None, ""):
+            return "now none"
+        case forms.ModelChoiceField():
+            return f"now {after}"
+        case forms.IntegerField():
+            return f"now {after}".replace("-", MINUS)
+        case forms.ChoiceField():
+            return f"now {dict(choices).get(after, after)}" if isinstance(after, str) else ""
+        case _:
+            return ""
+
+
+def is_person(model: type[Model]) -> bool:
+    return model in (User, Account)
+
+
+def given_and_taken(before: list[Model], after: list[Model]) -> str:
+    parts = (("added", added(before, after)), ("removed", added(after, before)))
+    return "; ".join(f"{word} {names}" for word, names in parts if names)
+
+
+def added(before: list[Model], after: list[Model]) -> str:
+    names = [str(getattr(row, "name", row)) for row in after if row not in before]
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+# What staff type in a page is text that others can see: no direction marks, no control characters.
+class VisibleText:
+    """A part of pages and of the rows within them."""
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:
+        field: Any = super().formfield_for_dbfield(db_field, request, **options)  # type: ignore[misc]
+        # Some names are checked more strictly.
+        if isinstance(field, forms.CharField) and refuse_unprintable not in field.validators:
+            has_lines = isinstance(db_field, models.TextField)
+            field.validators.append(refuse_invisible_in_lines if has_lines else refuse_invisible)
+        return field
+
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

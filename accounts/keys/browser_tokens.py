@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from accounts.models import Account, PageSession
-from core.contract.errors import ApiError, MethodNotAllowed, answer_exception
-from core.contract.request_ids import new_request_id
+from core.contract.errors import ApiError, MethodNotAllowed, answer_exception, new_request_id
 from core.plain_json import encode
 from core.times import iso_ms
 

@@ -20,8 +20,8 @@ from prometheus_client import Counter
 
 from accounts.key_text import API_KEY_LEAD, MARK_BYTES, is_well_formed
 from accounts.models import ApiKey, PageSession
-from accounts.peppers import all_peppers
-from accounts.usage.buffer import LastUse
+from accounts.secrets import all_peppers
+from accounts.usage import LastUse
 from core.background import SharedLookups, cancel_and_wait
 from core.database import UNANSWERED
 from core.events.event_feed import EventFeed, feed

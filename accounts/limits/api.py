@@ -12,12 +12,11 @@ from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
 from core.background import SharedLookups
 from core.contract.answers import Answer
-from core.contract.schema import describes
+from core.contract.parameters import describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
 
-from .ai_calls import AiCallStanding
-from .throttling import throttle
+from .throttling import AiCallStanding, throttle
 
 Count = Annotated[int, Meta(ge=0)]
 

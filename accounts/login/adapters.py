@@ -9,8 +9,11 @@ import secrets
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.email_verification import get_address_for_login
 from allauth.account.internal.flows.password_reset import get_reset_password_url
 from allauth.account.internal.userkit import filter_users_by_email, get_user_by_username
+from allauth.account.stages import EmailVerificationStage
+from allauth.account.utils import has_verified_email
 from allauth.core import context as current
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -21,14 +24,61 @@ from django.core.exceptions import ValidationError
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.looks import look_of
-from accounts.models import RESERVED, User, fault_of_new
-from accounts.sealing import seal, unseal
+from accounts.models import RESERVED, User, fault_of_new, look_of
+from accounts.secrets import seal, unseal
 from core.addresses import network_of
 
-from .browsers import browser_name
 from .mails import outgoing, written
-from .stages import ConfirmAddress
+
+
+class ConfirmAddress(EmailVerificationStage):  # type: ignore[misc]
+    """Superusers are not asked to confirm an address. They come from the command line, whose user may do
+    anything, or from another superuser; and without any mail they would be locked out for good."""
+
+    def handle(self) -> tuple[HttpResponseBase | None, bool]:
+        user = self.login.user
+        if user is None or not user.is_superuser:
+            answer: tuple[HttpResponseBase | None, bool] = super().handle()
+            return answer
+        # Otherwise it would stand in the way of a second factor.
+        if not has_verified_email(user) and (address := get_address_for_login(self.login)):
+            address.set_verified()
+        return None, True
+
+
+# What people call a browser, by the header in which it names itself.
+# The first that fits: most of them also claim to be those that come later.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser/": "Samsung Internet",
+    "Firefox/": "Firefox",
+    "FxiOS/": "Firefox",
+    "Chrome/": "Chrome",
+    "CriOS/": "Chrome",
+    "Safari/": "Safari",
+}
+SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "CrOS": "ChromeOS",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+UNKNOWN = "Unknown client"
+LONGEST = 80
+
+
+def browser_name(agent: str) -> str:
+    """Such as "Chrome on Linux". Programs that do not claim to be a browser are called what they say."""
+    if not agent.startswith("Mozilla/"):
+        return agent[:LONGEST] or UNKNOWN
+    browser = next((name for mark, name in BROWSERS.items() if mark in agent), UNKNOWN)
+    system = next((name for mark, name in SYSTEMS.items() if mark in agent), "")
+    return f"{browser} on {system}" if system else browser
+
 
 APP = "allauth.account"
 

@@ -16,8 +16,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponseBase
 from django.urls import path
 
+from accounts.form_fields import OneLineField
 from accounts.models import User
-from accounts.one_line import OneLineField
 
 
 class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]

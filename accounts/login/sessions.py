@@ -1,7 +1,10 @@
-"""Sessions of people who are not logged in are short, and nobody can open many of them."""
+"""Sessions of visitors, and the account they share where the terminal is public: both are short, and nobody
+can open many of them."""
 
+import secrets
 import threading
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -9,13 +12,18 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from accounts.limits.window import MemoryWindow
+from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
+from core.contract.errors import RetryLater
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 # For a passkey's challenge or a link out of a mail: nobody takes longer over either.
 STRANGERS_AGE_S = 3600
@@ -95,3 +103,71 @@ def would_be_new(request: HttpRequest) -> bool:
         and not session.is_empty()
         and SESSION_KEY not in session
     )
+
+
+# Visitors of a public terminal: each browser session has its own account for as long as it is used.
+MOST_AN_HOUR = 60
+"""Accounts for one address: enough for people behind one router, too few for a machine that collects them."""
+IDLE = timedelta(days=1)
+
+# At most this many are deleted when one is opened, so that no visitor waits long.
+PRUNED_AT_ONCE = 100
+
+
+class TooManyVisitors(RetryLater):
+    status_code, code = 429, "too_many_visitors"
+    message = "Too many visitors came from this address. Try again later, or log in."
+
+
+def find_visitor(request: HttpRequest) -> PageSession | None:
+    """Opens an account for the browser's session if it has none. None where the terminal is not public."""
+    if not settings.PUBLIC_TERMINAL:
+        return None
+    session, address = request.session, request.META.get("REMOTE_ADDR") or ""
+    known = PageSession.objects.filter(session_key=session.session_key or "").first()
+    if known is not None and VISITOR in session:
+        return known
+    # Before the session, which is a row too.
+    check_room(address)
+    session.setdefault(VISITOR, True)
+    if session.session_key is None:
+        session.create()
+    prune()
+    # Another tab of the same browser may come first: then no account is opened.
+    account: Any = partial(open_account, address)
+    key = session.session_key
+    return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
+
+
+@transaction.atomic
+def open_account(address: str) -> Account:
+    # Visitors who arrive at the same time take turns, so that all of them are counted.
+    tier = Tier.objects.select_for_update(no_key=True).get(name="free")
+    check_room(address)
+    user = User(username=f"visitor-{secrets.token_hex(8)}")
+    user.set_unusable_password()
+    user.save()
+    return Account.objects.create(user=user, tier=tier, visitor_from=network_of(address))
+
+
+def check_room(address: str) -> None:
+    since = timezone.now() - timedelta(hours=1)
+    lately = Account.objects.filter(visitor_from=network_of(address), created_at__gt=since)
+    if lately.count() >= MOST_AN_HOUR:
+        raise TooManyVisitors(retry_after=600)
+
+
+@transaction.atomic
+def prune() -> None:
+    """Delete the accounts of visitors who have been away for a day."""
+    cutoff = timezone.now() - IDLE
+    idle = (
+        Account.objects.exclude(visitor_from="")
+        .filter(created_at__lt=cutoff)
+        .exclude(page_sessions__last_used_at__gte=cutoff)
+        .order_by("pk")
+    )
+    gone = list(idle.values_list("pk", "user_id")[:PRUNED_AT_ONCE])
+    User.objects.filter(pk__in=[user for _, user in gone]).delete()
+    for account, _ in gone:
+        ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=account)

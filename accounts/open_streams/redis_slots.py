@@ -1,12 +1,14 @@
-"""Slots in Redis, shared by several processes: one script, and one call at a time for all who ask."""
+"""Slots in Redis, shared by several processes: one script, one call at a time for all who ask, what a process
+tells again after Redis lost it, and how evenly streams are spread."""
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import random
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +21,140 @@ from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
-from .details import SharedDetails
-from .slot_sync import Ask, SlotSync
-from .spread import Spread
-from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number
+from .stream_slots import EndCode, MemorySlots, SharedDetails, Slot, SlotRefusal, slot_name, slot_number
 
+# Keeps Redis and this process in agreement: tells it our slots, piece by piece, so that nobody waits long
+# for one.
+Ask = tuple[Any, ...]
+PIECE = 50
+START, DONE = "0", ""
+
+
+class SlotSync:
+    """First all that are here, oldest first; then what Redis has and we do not is taken out. Each step may be
+    repeated, so after a call that failed it goes on where it was."""
+
+    def __init__(self, process: str, here: MemorySlots) -> None:
+        self._process, self._here = process, here
+        self._untold = {slot.number: slot for slot in sorted(here.all(), key=lambda slot: slot.order)}
+        self._asked: list[Slot] = []
+        self._asks: list[Ask] = []
+        self._looks_from = START
+        """Where the comparison with what Redis has goes on; DONE once it has seen all."""
+        self._strange: list[Any] = []
+        """Name, caller, name, caller, … of what Redis has and we do not."""
+
+    def add(self, slot: Slot) -> None:
+        """A slot that was counted in this process alone."""
+        self._untold[slot.number] = slot
+
+    def asks(self, callers: Collection[str | None], *, is_due: bool) -> list[Ask]:
+        """What to ask before questions about these callers: a claim has to find the slots that are here."""
+        self._asked, self._asks = self._of_callers(callers), []
+        if is_due:
+            room = max(0, PIECE - len(self._asked))
+            self._asked += self._take(itertools.islice(list(self._untold.values()), room))
+        if self._asked:
+            described = [
+                (slot_name(slot, self._process), slot.stream.counted_under, slot.limit, slot.order)
+                for slot in self._asked
+            ]
+            self._asks.append(("tell", described))
+        elif is_due:
+            self._asks += self._next_look()
+        return self._asks
+
+    def failed(self) -> None:
+        """Nobody knows how much of it arrived, so what Redis has is looked through from the beginning."""
+        self._untold = {slot.number: slot for slot in self._asked} | self._untold
+        self._asked, self._strange, self._looks_from = [], [], START
+
+    def heard(self, answers: list[Any]) -> bool:
+        """Whether Redis has been told everything."""
+        asks, self._asked, self._asks = self._asks, [], []
+        for ask, answer in zip(asks, answers, strict=True):
+            if ask[0] == "known":
+                next_from, held = answer
+                self._looks_from = DONE if next_from == START else next_from
+                for name, caller in zip(held[::2], held[1::2], strict=True):
+                    if slot_number(name) not in self._here:
+                        self._strange += name, caller
+        return any(ask[0] == "told" for ask in asks) and not self._untold
+
+    def _next_look(self) -> list[Ask]:
+        strange, self._strange = self._strange, []
+        drops: list[Ask] = [("drop", strange)] if strange else []
+        return [*drops, ("told",) if self._looks_from == DONE else ("known", self._looks_from)]
+
+    def _of_callers(self, callers: Collection[str | None]) -> list[Slot]:
+        found = (slot for caller in callers if caller is not None for slot in self._here.of(caller))
+        return self._take(slot for slot in found if slot.number in self._untold)
+
+    def _take(self, slots: Iterable[Slot]) -> list[Slot]:
+        """The slots that have not ended meanwhile."""
+        taken = list(slots)
+        for slot in taken:
+            self._untold.pop(slot.number)
+        return [slot for slot in taken if slot.number in self._here]
+
+
+# Whether this process has so many more streams than another, as after a restart of that one, that some of
+# its clients should reconnect.
 logger = logging.getLogger(__name__)
+TIMES, MORE = 2, 50
+FOR_S, A_LOOK = 60.0, 5
+# Clients that come back here, however often they are asked, know no other way.
+HELPED, REST_S = 0.9, 3600.0
+
+# While Redis is away the others are not seen, and when it comes back it may have forgotten what they have.
+UNSEEN_S = 10.0
+
+
+class Spread:
+    """Asked once a second."""
+
+    def __init__(self) -> None:
+        self._looked_at = self._uneven_at = self._rests_until = float("-inf")
+        self._due_at: float | None = None
+        self._left = 0
+        """How many may still be asked to go."""
+        self._before = float("inf")
+        """How many were too many when some were last asked."""
+
+    def surplus(self, here: int, able: int, others: Sequence[int], now: float) -> int:
+        """How many clients to ask now, of those that are `able` to go on elsewhere."""
+        if now - self._looked_at > UNSEEN_S:
+            self._due_at, self._left = None, 0
+        self._looked_at = now
+        least, mean = min(others, default=here), -(-(here + sum(others)) // (1 + len(others)))
+        too_many = max(0, here - mean)
+        self._left = min(self._left, too_many)
+        is_even = here <= TIMES * least or here - least <= MORE
+        if not is_even:
+            self._uneven_at = now
+        elif now - self._uneven_at >= FOR_S:
+            # Sooner, those that were asked may only be on their way back here.
+            self._before = float("inf")
+        if is_even or now < self._rests_until:
+            self._due_at = None
+        elif self._due_at is None or self._left:
+            self._due_at = now + FOR_S
+        elif now >= self._due_at:
+            self._begin(too_many, able, now)
+        asked = min(A_LOOK, self._left)
+        self._left -= asked
+        return asked
+
+    def _begin(self, too_many: int, able: int, now: float) -> None:
+        if too_many > HELPED * self._before:
+            self._rests_until, self._before = now + REST_S, float("inf")
+            return
+        self._left, self._before = min(too_many, able), too_many
+        self._due_at = now + FOR_S
+        text = "This process has %d streams too many: clients that can go on elsewhere are asked to reconnect"
+        logger.info(text, too_many)
+
+
 AWAY = (RedisError, OSError)
 redis_away = LastingFault(logger, "Redis is away or full, streams are counted per process")
 stream_fallbacks = Counter(

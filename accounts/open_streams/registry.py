@@ -18,9 +18,17 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_reserved_thread
 
-from .details import Describe
 from .redis_slots import RedisSlots
-from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal, read_slot_name, slot_place
+from .stream_slots import (
+    Describe,
+    MemorySlots,
+    OnEnd,
+    OpenStream,
+    Slot,
+    SlotRefusal,
+    read_slot_name,
+    slot_place,
+)
 
 DAY = timedelta(days=1)
 # Each is recorded and kept for 400 days, so an account cannot close streams without end.

@@ -10,9 +10,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
+from accounts.form_fields import OneLineField
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
-from accounts.one_line import OneLineField
 
 from .first_run import commands, first_run_of, sample
 from .requests import PersonRequest, settings_action, settings_form

@@ -3,13 +3,10 @@ from django.views.generic import RedirectView
 
 from accounts.keys.browser_tokens import page_token
 
-from .account import account, export
-from .events import events
+from .account import account, events, export
 from .first_run import first_run
 from .keys import keys, revoke, roll
-from .streams import close, end_session, streams
-from .tiers import tier, withdraw
-from .usage import usage
+from .usage import close, end_session, streams, tier, usage, withdraw
 
 urlpatterns = [
     re_path(r"^page-token/?$", page_token, name="page_token"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django import template
 from django.urls import reverse
 
-from accounts.login.browsers import browser_name
+from accounts.login.adapters import browser_name
 
 register = template.Library()
 register.filter(browser_name)

@@ -1,32 +1,237 @@
-"""The files of one day, made in a folder of their own and handed to the store when they are whole."""
+"""The files of one day: read from its journal, merged with what came late, made in a folder of their own, and
+handed to the store when they are whole."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-from collections.abc import Collection
-from datetime import date
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from archive.journal import TickSegment
-from archive.layout import candles_path, ticks_path
-from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, joined
-from archive.stores import ArchiveStore, NotStored
+from archive.journal import HeardRecords, Opened, TickSegment
+from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, candles_path, joined, ticks_path
+from archive.stores import ArchiveStore, NotStored, sync_folder
 from core.times import epoch_ms, read_iso
-from instruments.handing_on import may_be_handed_on
+from instruments.catalogue import may_be_handed_on
+from market.prices import TIMEFRAMES, EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 
-from .candles import candle_table
-from .merging import Merged, merged
-from .notes import HandedOver
-from .parquet import TickWriter, candle_schema, digest, write_table
-from .reading import DayReader
-from .rows import Carried, SymbolDay
+from .parquet import (
+    METADATA,
+    Carried,
+    SymbolDay,
+    TickWriter,
+    candle_schema,
+    candle_table,
+    digest,
+    write_table,
+)
 
 if TYPE_CHECKING:
-    from .candles import ArchivedInstrument
+    from .parquet import ArchivedInstrument
+
+
+# Two files of the same symbol and day, of which each has a part.
+class Merged(NamedTuple):
+    path: Path
+    rows: int
+    gaps: list[NumberGap]
+    """Those that neither fills."""
+    sources: list[str]
+
+
+def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merged:
+    """The file that has the ticks of both, each once: the one of them to which the other adds nothing, first
+    of all `other`, which has been served. `gaps` are those of either."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    opened = [pq.ParquetFile(path) for path in (other, one)]
+    about = [msgspec.json.decode(file.metadata.metadata[METADATA]) for file in opened]
+    tables = [file.read().replace_schema_metadata(None) for file in opened]
+    whole = pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+    order = pc.sort_indices(whole, sort_keys=[("time", "ascending"), ("seq", "ascending")])
+    whole = whole.take(order)
+    seqs = whole["seq"].to_pylist()
+    firsts = [place for place, seq in enumerate(seqs) if place == 0 or seq != seqs[place - 1]]
+    whole = whole.take(pa.array(firsts))
+    both = _about_both(*about)
+    if len(firsts) == opened[0].metadata.num_rows and both == about[0]:
+        to = other
+    elif len(firsts) == opened[1].metadata.num_rows and both == about[1]:
+        to = one
+    else:
+        write_table(to, whole, both)
+    times, seqs = whole["time"].cast(pa.int64()).to_pylist(), [seqs[place] for place in firsts]
+    left = [gap for gap in gaps if gap.is_lost or not is_filled(gap, times, seqs)]
+    sources = {*whole["source"].to_pylist(), *(minute["source"] for minute in both["minutes"])}
+    return Merged(to, len(firsts), left, sorted(sources))
+
+
+def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool:
+    """Whether the numbers go through from before it to behind it. At an end of the day, where nothing is on
+    the other side, there must be as many as it lacks."""
+    first, end = bisect_left(times, gap.start_ms), bisect_right(times, gap.end_ms)
+    has_sides = first > 0 or (first < end and times[first] == gap.start_ms)
+    has_sides &= end < len(times) or (first < end and times[end - 1] == gap.end_ms)
+    within = seqs[max(0, first - 1) : end + 1]
+    if any(later != seq + 1 for seq, later in pairwise(within)):
+        return False
+    inside = sum(gap.start_ms < time_ms < gap.end_ms for time_ms in times[first:end])
+    return has_sides or inside >= (1 if gap.missing is None else gap.missing)
+
+
+def _about_both(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    # One that is read again may not know after which tick of the day it came.
+    minutes = {each["minute"]: each for each in (*now["minutes"], *before["minutes"])}
+    prices = dict.fromkeys([*now["candle_price"], *before["candle_price"]])
+    first = now["before"] or before["before"]
+    ordered = [minutes[opened_ms] for opened_ms in sorted(minutes)]
+    return {**now, "minutes": ordered, "candle_price": list(prices), "before": first}
+
+
+# Reads the journal for one day: what was given again in a later numbering, or written twice, counts once.
+Bounds = dict[str, tuple[int, int]] | None
+"""By symbol the last number and the end of the last minute that count; None: all do."""
+
+
+def day_start_ms(day: date) -> int:
+    return epoch_ms(datetime(day.year, day.month, day.day, tzinfo=UTC))
+
+
+def bounds_of(heads: list[Opened | None]) -> list[Bounds]:
+    """For each segment what of it still counts, by where the engines after it began."""
+    bounds: list[Bounds] = []
+    known: Bounds = None
+    for head in reversed(heads):
+        bounds.append(known)
+        if head is not None and head.standings is not None:
+            known = {
+                symbol: standing if known is None else _least(standing, known[symbol])
+                for symbol, standing in head.standings.items()
+                if known is None or symbol in known
+            }
+    return bounds[::-1]
+
+
+def _least(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), min(one[1], other[1])
+
+
+class DayReader:
+    def __init__(self, day: date, known: dict[str, Carried], on_rows: Callable[[SymbolDay], None]) -> None:
+        """`on_rows` is called with a symbol that has rows to write."""
+        self.start_ms = day_start_ms(day)
+        self.end_ms = self.start_ms + TIMEFRAMES["1d"]
+        self.symbols: dict[str, SymbolDay] = {}
+        self.candle_prices: list[str] = []
+        self.damages: defaultdict[TickSegment, list[tuple[int, int]]] = defaultdict(list)
+        """At which byte of a segment, and how many bytes cannot be read."""
+        self._known, self._on_rows = known, on_rows
+        for symbol in known:
+            self._symbol(symbol)
+
+    def read(self, segments: list[TickSegment]) -> None:
+        heads = [segment.head() for segment in segments]
+        for segment, head, bounds in zip(segments, heads, bounds_of(heads), strict=True):
+            if head is not None:
+                self._begin(head)
+                for epoch, record in _records(segment, bounds, self.damages):
+                    self._take(epoch, record)
+            elif next(segment.frames(), None) is not None:
+                # Without its head nobody knows which of it counts.
+                self.damages[segment].append((0, segment.path.stat().st_size))
+
+    def _begin(self, head: Opened) -> None:
+        if head.candle_price not in self.candle_prices and head.at_ms < self.end_ms:
+            self.candle_prices.append(head.candle_price)
+        for symbol, (seq, _) in (head.standings or {}).items():
+            if head.at_ms < self.end_ms or symbol in self.symbols:
+                self._symbol(symbol).begins(seq, head.at_ms)
+
+    def _take(self, epoch: str, record: TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan) -> None:
+        own = self._symbol(record.symbol)
+        if isinstance(record, TickAccepted):
+            own.take(epoch, record)
+            self._on_rows(own)
+        elif isinstance(record, SeriesBegan):
+            own.begins_series(record.seq, record.at_ms, simulated=record.simulated)
+        else:
+            own.make_minute(record)
+
+    def earlier_days(self) -> list[date]:
+        """Those before it of which something came after their files were made."""
+        began = {start_ms for own in self.symbols.values() for start_ms in own.earlier_ms}
+        return sorted(datetime.fromtimestamp(start_ms // 1000, UTC).date() for start_ms in began)
+
+    def _symbol(self, symbol: str) -> SymbolDay:
+        own = self.symbols.get(symbol)
+        if own is None:
+            known = self._known.get(symbol)
+            own = SymbolDay(symbol, self.start_ms, self.end_ms, known)
+            self.symbols[symbol] = own
+        return own
+
+
+def _records(
+    segment: TickSegment, bounds: Bounds, damages: defaultdict[TickSegment, list[tuple[int, int]]]
+) -> Iterator[tuple[str, TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan]]:
+    for frame in segment.frames(lambda offset, size: damages[segment].append((offset, size))):
+        if isinstance(frame, HeardRecords):
+            for record in frame.records:
+                if bounds is None or _counts(record, bounds.get(record.symbol, (0, 0))):
+                    yield frame.epoch, record
+
+
+def _counts(record: TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan, bound: tuple[int, int]) -> bool:
+    seq, closed_until_ms = bound
+    if isinstance(record, TickAccepted | SeriesBegan):
+        return record.seq <= seq
+    opened_ms = record.minute_ms if isinstance(record, EmptyMinute) else record.minute.opened_ms
+    return opened_ms < closed_until_ms
+
+
+# What a run of the nightly work tells the next one, beside the journal.
+class HandedOver:
+    """Digests of files that took the place of others and may be in no manifest yet: a run that was stopped
+    between the two finds such a file, and it is not damaged."""
+
+    def __init__(self, note: Path) -> None:
+        self._note = note
+
+    def add(self, sha256: str) -> None:
+        write_whole(self._note, msgspec.json.encode([*self._known(), sha256]))
+
+    def __contains__(self, sha256: str) -> bool:
+        return sha256 in self._known()
+
+    def clear(self) -> None:
+        self._note.unlink(missing_ok=True)
+
+    def _known(self) -> list[str]:
+        try:
+            return msgspec.json.decode(self._note.read_bytes(), type=list[str])
+        except FileNotFoundError:
+            return []
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    fresh = path.with_name(f"{path.name}.new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync_folder(path.parent)
+
 
 VERSION = 1
 # Rows of all symbols together that wait in memory, and as many as a group of a file has at least.

@@ -1,8 +1,12 @@
-"""Makes the files of days that are over. What it was killed in the middle of, it does again: the journal of a
-day goes last."""
+"""Makes the files of days that are over, each night or by command. What it was killed in the middle of, it
+does again: the journal of a day goes last. What retention allows goes with it."""
 
+import asyncio
+import contextlib
+import fcntl
 import logging
 import shutil
+import sys
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -10,9 +14,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from archive.belonging import claim
+from archive.belonging import check, claim
 from archive.journal import TickJournal, TickSegment
-from archive.layout import manifest_path
 from archive.manifests import (
     VERSION,
     ArchiveManifest,
@@ -22,17 +25,22 @@ from archive.manifests import (
     ManifestFile,
     decoded_of,
     encoded,
+    manifest_path,
+    parse,
 )
+from archive.sealing import seal_days
 from archive.stores import ArchiveStore, NotStored
-from core.times import epoch_ms, iso_ms
+from core.background import BackgroundLoop
+from core.clock import machine_ms
+from core.fault_log import LastingFault
+from core.program import IS_CHECKOUT, ROOT
+from core.times import epoch_ms, iso_ms, moment
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from signals_feed.ledger_days import position_before, sealed_days
 
-from .candles import span_of, with_minutes
-from .day_files import DayFiles, NotUsable
-from .notes import HandedOver, write_whole
-from .rows import Carried
+from .day_files import DayFiles, HandedOver, NotUsable, write_whole
+from .parquet import Carried, span_of, with_minutes
 
 logger = logging.getLogger(__name__)
 
@@ -217,3 +225,111 @@ def _known_numbers() -> dict[str, tuple[int, int]]:
     seqs = dict(LastQuote.objects.filter(simulated=False).values_list("instrument__symbol", "seq"))
     digits = Instrument.objects.values_list("symbol", "digits")
     return {symbol: (seqs.get(symbol, 0), number) for symbol, number in digits}
+
+
+# For how long the files of the archive are kept.
+def drop_old(store: ArchiveStore, today: date, days: int, made: list[date]) -> list[date]:
+    """The days whose files were removed, the manifest of each first: it never names what is not there. They
+    are counted back from the newest that has files, so that no clock that is ahead empties the archive."""
+    paths = store.listing() if days else []
+    if not paths:
+        return []
+    newest = max(parse(path).day for path in paths)
+    first_kept = min(today, newest + timedelta(days=1)) - timedelta(days=days)
+    old = [path for path in paths if parse(path).day < first_kept]
+    for path in sorted(old, key=lambda path: parse(path).kind != "manifest"):
+        store.remove(path)
+    dropped = sorted({parse(path).day for path in old})
+    for day in dropped:
+        if day in made:
+            logger.warning("Dropped %s as soon as it was archived: ARCHIVE_DAYS is %d", day, days)
+        else:
+            logger.info("Dropped %s from the archive: ARCHIVE_DAYS is %d", day, days)
+    return dropped
+
+
+# What is done each night.
+class Busy(Exception):
+    """Another process is at it."""
+
+
+def fold_what_is_due(journal: TickJournal, store: ArchiveStore, now: datetime, keep_days: int) -> list[date]:
+    """Returns the days of which files were made, or something was put with them."""
+    journal.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with journal.path.joinpath("folding.lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy from None
+        made = Folder(journal, store, now).run()
+        check(store)
+        seal_days(store, over(now))
+        drop_old(store, now.astimezone(UTC).date(), keep_days, made)
+        return made
+
+
+# Starts the nightly work beside the engine, in a process of its own: the engine's loop waits for nothing.
+LOOK_S = 30.0
+RETRY_S = 300.0
+# What it says last is its reason.
+LONGEST_REASON = 300
+
+
+class NotFolded(Exception):
+    """The nightly work did not end well; the reason is a sentence."""
+
+
+class Nightly:
+    """Once a day, and until it succeeds."""
+
+    def __init__(self) -> None:
+        self.done: date | None = None
+        """The day up to which everything is folded."""
+        self.fault = ""
+        self._loop = BackgroundLoop(
+            "archive folding",
+            self.look,
+            fault=LastingFault(logger, "The files of the archive are not made", logging.ERROR),
+            broke="The files of the archive could not be made",
+            passing=(NotFolded, OSError),
+            before=LOOK_S,
+            again=RETRY_S,
+        )
+        self.start, self.stop = self._loop.start, self._loop.stop
+
+    async def look(self) -> None:
+        day = over(moment(machine_ms()))
+        if day == self.done:
+            return
+        try:
+            await run_apart()
+        except (NotFolded, OSError) as error:
+            self.fault = str(error)
+            raise
+        self.done, self.fault = day, ""
+
+
+async def run_apart() -> None:
+    program = [str(ROOT / "manage.py")] if IS_CHECKOUT else ["-m", "tickwire_server"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *program, "fold_archive"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        _, said = await process.communicate()
+    finally:
+        # When this is cancelled: it does the same again the next time.
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    why = (lines.pop() if lines else f"it ended with {process.returncode}") if process.returncode else ""
+    # Lines of the log, in the form in which this process writes its own.
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    if process.returncode:
+        raise NotFolded(why.removeprefix("CommandError: ")[:LONGEST_REASON])
+
+
+nightly = Nightly()

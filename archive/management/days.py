@@ -8,7 +8,7 @@ from datetime import date
 from django.core.management.base import CommandError
 
 from archive.belonging import check
-from archive.layout import parse
+from archive.manifests import parse
 from archive.stores import ArchiveStore, archive_store
 
 NONE_YET = "The archive has no day yet: the first one with real prices is made after midnight UTC."

@@ -15,8 +15,7 @@ from signals_feed.record import FILL, RULES, Payload, tick_of
 from signals_feed.rules import exact_price
 
 from . import files
-from .minutes import is_imported
-from .rebuild import ArchivedTick
+from .files import ArchivedTick, is_imported
 
 Minutes = Mapping[int, files.ArchivedMinute]
 

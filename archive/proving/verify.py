@@ -1,22 +1,34 @@
 """Proves a day of the archive: its files, the ledger's head, minutes out of ticks, and results of signals."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from archive.folding.candles import span_of, stored_minutes
-from archive.layout import manifest_path, parse
-from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of
+from archive.folding.parquet import span_of, stored_minutes
+from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of, manifest_path, parse
+from archive.places import has_pyarrow
 from archive.sealing import UNCHANGED, digest_of
-from archive.stores import ArchiveStore, NotStored, StoreFault
+from archive.stores import ArchiveStore, NotStored, StoreFault, archive_store
 from core.times import epoch_ms, read_iso
 from instruments.models import Instrument
+from signals_feed.exits import Tick
 from signals_feed.ledger_days import LedgerPosition, is_in_ledger, sealed_as
+from signals_feed.record import Payload, ms_of
 
-from .files import ArchivedMinute, CheckedFile, NotAsListed
-from .minutes import MinuteFindings, compare_database, compare_rebuilt, told
-from .rebuild import ArchivedTick, rebuilt
-from .signals import ArchivedDays, NotJudged, closed_on, judge_again
+from .files import (
+    ArchivedMinute,
+    ArchivedTick,
+    CheckedFile,
+    MinuteFindings,
+    NotAsListed,
+    compare_database,
+    compare_rebuilt,
+    rebuilt,
+    told,
+)
+from .signals import ArchivedDays, NotJudged, as_judged, closed_on, day_of, judge_again
 
 # After a day that has not changed: the night that makes its files, and the one that seals it.
 SEALED_WITHIN = timedelta(days=2)
@@ -240,3 +252,49 @@ def verify_day(
     store: ArchiveStore, day: date, listed: Collection[str] = (), *, has_database: bool = True
 ) -> DayVerdict:
     return Proving(store, day, listed, has_database=has_database).run()
+
+
+# The archived ticks of a stretch of time, for the bundles of publishers.
+# Days are those of the sources' clocks, and ticks are asked for by when they were accepted.
+APART_MS = 60_000
+# Signals follow one another, and so do the days that are read for them.
+MOST_OPEN = 3
+
+
+def days_between(publish: Payload, since_ms: int, until_ms: int) -> tuple[date, date]:
+    """The quote of the publication shows how far the clocks were apart."""
+    quote = publish["evidence"]
+    late_ms = ms_of(publish["published_at"]) - ms_of(quote["at"]) if quote else 0
+    return day_of(since_ms - max(late_ms, 0) - APART_MS), day_of(until_ms - min(late_ms, 0) + APART_MS)
+
+
+class ArchivedWindows:
+    """For one bundle."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, date], CheckedFile] = {}
+
+    def __call__(self, publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
+        """None where not all of them are archived. An archive that is away is an OSError."""
+        first, last = days_between(publish, since_ms, until_ms)
+        found: list[Tick] = []
+        try:
+            for number in range((last - first).days + 1):
+                file = self._file(str(publish["symbol"]), first + timedelta(number))
+                found += map(as_judged, file.ticks((since_ms, until_ms)))
+        except NotJudged:
+            return None
+        return sorted(found, key=lambda tick: (tick.accepted_ms, tick.seq))
+
+    def _file(self, symbol: str, day: date) -> CheckedFile:
+        file = self._open.get((symbol, day))
+        if file is None:
+            if not has_pyarrow():
+                raise NotJudged("pyarrow is missing")
+            file = Proving(archive_store(), day, (), has_database=False).file(symbol, day, "ticks")
+            if not file.says_when_accepted:
+                raise NotJudged(f"the file of {day} does not say when ticks were accepted")
+            self._open[symbol, day] = file
+            while len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+        return file

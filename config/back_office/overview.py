@@ -4,18 +4,20 @@ needs attention now."""
 from collections.abc import Callable
 from typing import Any
 
+from django import template
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from accounts.models import TierRequest
-from accounts.usage.near_limits import near_limits
-from market.back_office import market_status as market_page
+from accounts.usage import near_limits
+from market import admin as market_page
 from market.overview import overview
+from news import newsroom
+from news.admin import BROKEN_FROM
 from news.models import NewsItem, Source
-from news.newsroom import calibration_page, queue
-from news.newsroom.source_admin import BROKEN_FROM
 from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 
@@ -58,8 +60,8 @@ GROUPS = {
 }
 OWN_PAGES = {
     "market_status": market_page.PERMISSIONS,
-    "news_queue": (queue.PERMISSION,),
-    "news_calibration_page": (calibration_page.PERMISSION,),
+    "news_queue": (newsroom.CHANGE_PERMISSION,),
+    "news_calibration_page": (newsroom.VIEW_PERMISSION,),
 }
 
 
@@ -135,3 +137,17 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
             link = link_to(page) + mark + chosen
             needs.append({"title": title, "number": count(), "link": link, "icon": icon})
     return {**context, "needs": needs}
+
+
+# The trail in the head of a page: lists are called as in the sidebar.
+register = template.Library()
+
+
+@register.filter
+def as_in_sidebar(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = {link_to(page): (group, title) for group, entries in GROUPS.items() for title, page, _ in entries}
+    place = next((index for index, part in enumerate(parts) if str(part.get("link")) in names), None)
+    if place is None:
+        return [{**part, "title": capfirst(str(part["title"]))} for part in parts]
+    group, title = names[str(parts[place]["link"])]
+    return [{"title": group}, {**parts[place], "title": title}, *parts[place + 1 :]]

@@ -1,19 +1,128 @@
 """Does what was typed, and says in a sentence what an operator can fix."""
 
+import errno
+import sqlite3
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 
 import django
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line, get_commands
+from django.db import connection
+from django.db.migrations.exceptions import MigrationSchemaMissing
+from django.db.utils import InternalError, OperationalError, ProgrammingError
 
 from config.environment import env
-from config.failures import explain
 from config.installation import prepare, refuse_lost_secret, require_data, require_database
-from core.program.commands import is_installed_command
-from core.program.output import EvenUnread
+from core.process import (
+    LET_IT_OWN,
+    NAME_THE_PRIMARY,
+    TAKES_NO_WRITES,
+    connect_once,
+    first_line,
+    is_damaged,
+    restore_in_its_place,
+)
+from core.program import ROOT, EvenUnread, command, is_installed_command
 
-from .help import COMMANDS, NEED_DATA, NEED_DATABASE, as_typed
-from .words import typed_name
+from .words import COMMANDS, NEED_DATA, NEED_DATABASE, as_typed, typed_name
+
+# Says in one sentence what is wrong around the program, and what to do.
+NO_TABLES = "The database has no tables yet."
+
+
+def explain(error: BaseException) -> str | None:
+    """None for a bug, which keeps its traceback."""
+    if isinstance(error, ImproperlyConfigured):
+        return str(error)
+    if isinstance(error, OSError):
+        return _explain_os(error)
+    if is_damaged(error):
+        return f"The database file {connection.settings_dict['NAME']} is damaged. {restore_in_its_place()}"
+    if isinstance(error, MigrationSchemaMissing) and error.__context__:
+        # Django puts it into words of its own when it may not make its first table.
+        return explain(error.__context__)
+    if isinstance(error, OperationalError | ProgrammingError | InternalError):
+        return _explain_database(error)
+    return None
+
+
+ANOTHER_FOLDER = "choose another folder with --data or VAR_DIR."
+
+
+def _explain_os(error: OSError) -> str | None:
+    where = f" ({error.filename})" if error.filename else ""
+    match error.errno:
+        case errno.ENOSPC:
+            return f"The disk is full{where}. Free some space and start again; nothing was lost."
+        case errno.EDQUOT:
+            return f"This user's disk quota is used up{where}. Free some space, or have the quota raised."
+        case errno.EACCES | errno.EPERM | errno.EROFS | errno.ENOTDIR | errno.EEXIST if where:
+            mend = f"Run it as the owner, change the permissions, or {ANOTHER_FOLDER}"
+            return f"Tickwire may not read or write here{where}. {mend}"
+        case errno.ENOENT | errno.EISDIR if _is_elsewhere(error.filename):
+            what = "is a folder and not a file" if error.errno == errno.EISDIR else "cannot be made or found"
+            return f"{error.filename} {what}. Correct the path, or {ANOTHER_FOLDER}"
+        case errno.EMFILE | errno.ENFILE:
+            return "Too many files are open. Raise the limit: ulimit -n, or LimitNOFILE of systemd."
+        case errno.EADDRINUSE:
+            other = command("serve --port 8001")
+            return f"{error.strerror}. Stop what is using the port, or choose another: `{other}`"
+    return None
+
+
+def _is_elsewhere(path: object) -> bool:
+    """Not beside our code, where a missing file is a fault of ours."""
+    return isinstance(path, str) and not Path(path).resolve().is_relative_to(ROOT)
+
+
+def _explain_database(error: Exception) -> str | None:
+    text = str(error).strip()
+    match error.__cause__:
+        case sqlite3.Error():
+            return _explain_sqlite(text)
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return f"{TAKES_NO_WRITES} {NAME_THE_PRIMARY}"
+        case psycopg.errors.InsufficientPrivilege() as cause:
+            return f"The role in DATABASE_URL lacks permissions: {first_line(cause)}. {LET_IT_OWN}"
+        case psycopg.errors.DiskFull() as cause:
+            return f"The disk of the database is full: {first_line(cause)}. Free some space there."
+    if "does not exist" in text and "relation" in text:
+        return f"{NO_TABLES} Run `{command('migrate')}` first."
+    if isinstance(error, OperationalError):
+        reason = _asked_directly() or text.splitlines()[0].rstrip(".")
+        return f"The database does not answer: {reason}. Check DATABASE_URL and that it is running."
+    return None
+
+
+def _explain_sqlite(text: str) -> str | None:
+    file = connection.settings_dict["NAME"]
+    if "full" in text:
+        return "The disk is full, so the database cannot be written. Free some space and start again."
+    if "no such table" in text:
+        return f"{NO_TABLES} Run `{command('migrate')}` first; `{command('serve')}` does it, too."
+    if "unable to open" in text:
+        return "The database file cannot be opened. Is VAR_DIR (or --data) a folder you may write to?"
+    if "readonly" in text:
+        return f"The database file {file} may not be written. Make it and its folder writable for this user."
+    if "is locked" in text:
+        return (
+            f"Something has been writing to {file} for a long time. Repeat the command when that has ended."
+        )
+    return None
+
+
+def _asked_directly() -> str:
+    """Why the database lets nobody in, for example a wrong password; the pool says only that it waited."""
+    if connection.vendor == "postgresql":
+        try:
+            connect_once()
+        except psycopg.Error as error:
+            return first_line(error)
+    return ""
+
 
 GO_ON_UNREAD = {"serve", "run_engine", "seed_demo"}
 

@@ -5,10 +5,18 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from .addresses import read_host, read_proxies, read_redis_prefix, read_redis_url, read_s3_url
-from .database import leave_standby, on_postgresql, on_sqlite, read_database_url
-from .folder import default_folder
-from .values import Environment
+from .kinds import (
+    leave_standby,
+    on_postgresql,
+    on_sqlite,
+    read_database_url,
+    read_host,
+    read_proxies,
+    read_redis_prefix,
+    read_redis_url,
+    read_s3_url,
+)
+from .values import Environment, default_folder
 
 __all__ = [
     "BASE_DIR",

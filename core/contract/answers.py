@@ -1,5 +1,6 @@
 """Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
+import time
 from collections.abc import AsyncGenerator
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -95,3 +96,24 @@ def answer_document(request: HttpRequest, document: Document) -> HttpResponseBas
     }
     whole = HttpResponse(document.body, content_type="application/json", headers=headers)
     return get_conditional_response(request, document.fingerprint, response=whole) or whole
+
+
+# What was already done for a request when the application takes it.
+# In the extensions of its scope.
+BEGUN = "tickwire.begun"
+
+
+class Begun(NamedTuple):
+    at_s: float
+    """By the performance counter."""
+    standing: Any
+    """Of its account, which has been counted."""
+
+
+def begun(scope: dict[str, Any]) -> Begun | None:
+    return scope.get("extensions", {}).get(BEGUN)  # type: ignore[no-any-return]
+
+
+def begun_at(scope: dict[str, Any]) -> float:
+    before = begun(scope)
+    return time.perf_counter() if before is None else before.at_s

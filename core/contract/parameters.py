@@ -1,17 +1,18 @@
 """Query parameters, read strictly: a bad one is refused by its name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
 from re import fullmatch
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from rest_framework import serializers
 
 from core.times import epoch_ms_after, iso_ms
 
-from .errors import InvalidParameter, ParameterOutOfRange
+from .errors import ApiError, InvalidParameter, ParameterOutOfRange
 
 MAX_PARAMETERS = 100
 LONGEST_REMEMBERED = 200
@@ -243,3 +244,41 @@ def _single_values(query_string: str, serializer: type[QuerySerializer]) -> dict
 
 
 _remembered = lru_cache(maxsize=2048)(_read)
+
+
+# Descriptions of actions, from which the OpenAPI document is made. Requests never read them.
+Action = TypeVar("Action", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Description:
+    """A decorator that leaves the action as it is, so that it costs a request nothing."""
+
+    name: str
+    body: Any
+    """A Struct, or a named union of some: `Annotated[A | B, one_of(…)]`."""
+    summary: str
+    _: KW_ONLY
+    tag: str
+    examples: Mapping[str, Any]
+    """Structs by title, as the action would answer with them."""
+    details: str = ""
+    query: Sequence[type[QuerySerializer]] = ()
+    """Their refusals are the examples of the 400."""
+    refusals: Sequence[ApiError] = ()
+    """Refusals beyond bad parameters and those of every action."""
+    headers: Sequence[str] = ()
+    """Headers beyond those of every answer."""
+    other_forms: Mapping[str, str] = field(default_factory=dict)
+    """Media types beside JSON that a client may ask for, and what it gets."""
+
+    has_parts: bool = False
+    """Range is answered with 206, and If-None-Match with 304."""
+
+    def __call__(self, action: Action) -> Action:
+        descriptions[action] = self
+        return action
+
+
+describes = Description
+descriptions: dict[Callable[..., Any], Description] = {}

@@ -1,17 +1,60 @@
 """Pages of what is listed newest first, ties by id descending: from a range of time, after a cursor."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+from django.core.signing import BadSignature, Signer
 from django.db import models
 from django.db.models import BooleanField, DateTimeField, F, Func, QuerySet, Value
 
 from core.plain_json import encode
 from core.times import EPOCH, moment
 
-from .cursors import Cursors
+from .errors import InvalidCursor
 from .parameters import QuerySerializer, TextParameter, TimeParameter, check_span
+
+# Cursors: where the next page of an answer begins, signed. The server keeps nothing of them, so they
+# outlast it.
+# Longer than any that is given.
+LONGEST = 500
+
+
+class Cursors:
+    """Those of one path. `asked` is what the request asked for, without its cursor and its limit."""
+
+    def __init__(self, name: str) -> None:
+        self._salt = f"cursor.{name}"
+
+    def seal(self, asked: Sequence[Any], position: Any) -> str:
+        """`position` is plain: numbers, texts, lists of them."""
+        text = urlsafe_b64encode(encode((fingerprint(asked), position))).decode().rstrip("=")
+        return self._signer().sign(text)
+
+    def open(self, cursor: str, asked: Sequence[Any]) -> Any:
+        """The position, or InvalidCursor."""
+        try:
+            if len(cursor) > LONGEST:
+                raise BadSignature
+            text = self._signer().unsign(cursor)
+        except BadSignature:
+            raise InvalidCursor(field="cursor") from None
+        of, position = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if of != fingerprint(asked):
+            raise InvalidCursor(field="cursor")
+        return position
+
+    def _signer(self) -> Signer:
+        # Made each time: a secret may be replaced while the process runs, and its fallbacks stay good.
+        return Signer(salt=self._salt, sep=".")
+
+
+def fingerprint(asked: Sequence[Any]) -> str:
+    return sha256(encode(asked)).hexdigest()[:16]
+
 
 MICROSECOND = timedelta(microseconds=1)
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])

@@ -1,7 +1,12 @@
-"""GET /api/market/{symbol}/history: every closed candle that is stored, page by page."""
+"""GET /api/market/{symbol}/history: every closed candle that is stored, page by page, in each of its
+forms."""
 
-from collections.abc import Iterator
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Meta
@@ -9,15 +14,8 @@ from msgspec import Meta
 from accounts.viewset import KeyedViewSet
 from core import clock
 from core.contract.answers import JSON, Answer
-from core.contract.cursors import Cursors
-from core.contract.errors import (
-    InvalidCursor,
-    InvalidTimeframe,
-    NotAllowed,
-    SymbolNotFound,
-)
-from core.contract.negotiation import none_of, takes_gzip
-from core.contract.open_bodies import OpenBody
+from core.contract.errors import InvalidCursor, InvalidTimeframe, NotAcceptable, NotAllowed, SymbolNotFound
+from core.contract.negotiation import OpenBodies, OpenBody, chosen_type, none_of, takes_gzip
 from core.contract.parameters import (
     ChoiceParameter,
     IntegerParameter,
@@ -26,18 +24,22 @@ from core.contract.parameters import (
     TimeParameter,
     WordListParameter,
     check_span,
+    describes,
 )
-from core.contract.schema import describes
+from core.contract.ranges import Cursors
 from core.database import TRANSIENT
+from core.plain_json import encode
 from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import KEPT
+from market.prices.history import CSV_FIELDS, KEPT
 from market.store import present_kind
 from market.store.candle_texts import (
+    AS_CSV,
+    AS_JSON,
     CandlesText,
     PageBounds,
     StoredSeries,
@@ -46,9 +48,151 @@ from market.store.candle_texts import (
     read_parts,
 )
 
-from .history_forms import ARROW, CSV, About, Form, asked_form, gzipped
-from .history_pages import open_pages, sent
 from .prices import BASIS, EXPAND_BASIS, Candles, CandleTimeframe, OhlcvCandle
+
+# The forms of a page of candles: JSON, CSV, and Arrow's stream where pyarrow is installed. Each is made
+# part by part, out of what the database writes.
+CSV = "text/csv"
+ARROW = "application/vnd.apache.arrow.stream"
+NO_ARROW = (
+    "This service cannot make Arrow: pyarrow is not installed here. Ask for application/json or text/csv, or "
+    "have its operator install it (the extra `archive`)."
+)
+
+BASIS_FIELDS = "basis,partial"
+
+# More would take twice as long for a twentieth less.
+GZIP_LEVEL = 4
+GZIP = 16 + zlib.MAX_WBITS
+
+# The end of Arrow's stream: a message of no length.
+ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+class About(NamedTuple):
+    """What a page says besides its candles."""
+
+    symbol: str
+    timeframe: str
+    next: str | None
+    has_basis: bool = False
+
+    @property
+    def fields(self) -> str:
+        return f"{CSV_FIELDS},{BASIS_FIELDS}" if self.has_basis else CSV_FIELDS
+
+
+class Form(NamedTuple):
+    media_type: str
+    text: TextForm
+    make: Callable[[About, Iterable[CandlesText]], Iterator[bytes]]
+
+
+def json_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
+    lead, count = f'{{"symbol":"{about.symbol}","timeframe":"{about.timeframe}","ohlcv":[', 0
+    for part in candles:
+        count += part.candles
+        if part.is_last:
+            yield b"%b%b%b" % (lead.encode(), part.text.encode(), json_end(about, count))
+            return
+        yield (lead + part.text).encode()
+        lead = ","
+    yield ("" if count else lead).encode() + json_end(about, count)
+
+
+def json_end(about: About, count: int) -> bytes:
+    return b'],"count":%d,"next":%b}' % (count, encode(about.next))
+
+
+def csv_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
+    yield f"{about.fields}\n".encode()
+    for part in candles:
+        yield part.text.encode()
+
+
+def arrow_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
+    # Here and not above: it is an extra, and takes forty megabytes of those who never ask for it.
+    import pyarrow
+    import pyarrow.csv
+
+    names = about.fields.split(",")
+    types = {name: pyarrow.float64() for name in names} | {"time": pyarrow.timestamp("ms", "UTC")}
+    if about.has_basis:
+        types |= {"basis": pyarrow.string(), "partial": pyarrow.bool_()}
+    metadata = {"symbol": about.symbol, "timeframe": about.timeframe}
+    schema = pyarrow.schema(types.items(), metadata=metadata)
+    reading: dict[str, Any] = {
+        "read_options": pyarrow.csv.ReadOptions(use_threads=False, column_names=names),
+        "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
+    }
+    yield schema.serialize().to_pybytes()
+    for part in candles:
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(part.text.encode()), **reading)
+        yield b"".join(batch.serialize().to_pybytes() for batch in table.to_batches())
+    yield ARROW_END
+
+
+FORMS = {
+    JSON: Form(JSON, AS_JSON, json_parts),
+    CSV: Form("text/csv; charset=utf-8", AS_CSV, csv_parts),
+    ARROW: Form(ARROW, AS_CSV, arrow_parts),
+}
+
+
+def has_arrow() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+def asked_form(scope: dict[str, Any]) -> Form:
+    name = chosen_type(scope, tuple(FORMS))
+    if name == ARROW and not has_arrow():
+        try:
+            name = chosen_type(scope, (JSON, CSV))
+        except NotAcceptable as refusal:
+            raise NotAcceptable(NO_ARROW, field="Accept", allowed=refusal.allowed) from None
+    return FORMS[name]
+
+
+def gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+    compressing = zlib.compressobj(GZIP_LEVEL, wbits=GZIP)
+    for part in parts:
+        yield compressing.compress(part)
+    yield compressing.flush()
+
+
+# Pages of history on their way: how many there may be, and how they are read beside the event loop.
+MOST_PAGES = 64
+MOST_OF_AN_ACCOUNT = 16
+"""Pages that are sent at the same time by a process; of one that is read slowly, a part is in memory."""
+READ_AT_ONCE = 1
+"""Parts that the database is asked for at the same time. SQLite writes them in this process: more would take
+the cores from the event loop, and a part is read faster than it is sent."""
+
+
+open_pages = OpenBodies(
+    MOST_OF_AN_ACCOUNT,
+    MOST_PAGES,
+    f"An account may read {MOST_OF_AN_ACCOUNT} pages of history at a time. Read one to its end.",
+    retry_after=1,
+)
+_reading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+async def sent(page: OpenBody, parts: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Each part is made when the one before has been taken: a client that reads slowly holds back nothing but
+    its own page."""
+    turn = _reading.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(READ_AT_ONCE))
+    try:
+        while True:
+            async with turn:
+                part = await in_thread_promptly(next, parts, None)
+            if part is None:
+                return
+            if part:
+                yield part
+    finally:
+        open_pages.leave(page)
+
 
 LONGEST_PAGE = 10_000
 MOST_OF_OUR_PAGES = 1_000

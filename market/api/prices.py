@@ -16,8 +16,8 @@ from core.contract.parameters import (
     IntegerParameter,
     QuerySerializer,
     WordListParameter,
+    describes,
 )
-from core.contract.schema import describes
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_s

@@ -10,7 +10,7 @@ from instruments.facts import InstrumentFacts
 from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
-from .feeds.venues.time_base import ANSWERED_MS
+from .venues.time_base import ANSWERED_MS
 
 # A source whose clock runs ahead by more than this is not believed.
 FUTURE_MS = 5_000

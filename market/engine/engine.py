@@ -28,8 +28,7 @@ from market.prices.records import (
     closed_by,
 )
 from market.store.candle_rows import CandleToWrite
-from market.store.checkpoints import Checkpoint
-from market.store.flow_minutes import FlowToWrite
+from market.store.checkpoints import Checkpoint, FlowToWrite
 
 from .admission import FeedChoice, FeedState, is_of
 from .feeds.feed import Unheard

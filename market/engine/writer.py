@@ -1,4 +1,5 @@
-"""Writes what the engine decided, as long as the lease is ours: candles, and where each instrument stands."""
+"""Writes what the engine decided, as long as the lease is ours: candles, and where each instrument stands. A
+thread of its own keeps the lease while the loop turns."""
 
 import asyncio
 import contextlib
@@ -8,9 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from math import inf
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from core.database import UNANSWERED
+from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.engine.bus.local_bus import LocalBus
@@ -18,20 +20,69 @@ from market.engine.bus.redis_bus import RedisBus
 from market.prices.records import JournalPosition
 from market.store import checkpoints
 from market.store.candle_rows import CandleToWrite
-from market.store.checkpoints import Checkpoint
-from market.store.flow_minutes import FlowToWrite
-from market.store.lease import Lease, LeaseLost
-from market.store.predecessor import wait_for_end
+from market.store.checkpoints import Checkpoint, FlowToWrite
+from market.store.lease import Lease, LeaseLost, wait_for_end
 
 from .engine import Engine
-from .lease_beats import LeaseBeats, lease_waits
 from .listeners import EngineListener
+
+# The lease is kept from a thread of its own, because an event loop that is busy for a moment is no reason
+# for another engine to take over. One that has stopped to turn is.
+lease_waits = LastingFault(logging.getLogger(__name__), "The lease waits for the database")
+LOOK_S = 0.5
+
+# What is written each second beats as well.
+BEAT_AFTER_S = 1.5
+STANDS_STILL_S = patient(3.0)
+
+
+class LeaseBeats:
+    def __init__(self, lease: Lease, on_loss: Callable[[], None]) -> None:
+        self._lease, self._on_loss = lease, on_loss
+        self.turned_s = 0.0
+        """When the loop turned last."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        loop, self._ended = asyncio.get_running_loop(), threading.Event()
+        self._turn(loop)
+        beating = (loop, self._ended)
+        threading.Thread(target=self._keep_beating, args=beating, name="market lease", daemon=True).start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ended.set()
+
+    def look(self, now_s: float) -> bool:
+        """Beats if that is due; False where another process has the lease."""
+        is_due = now_s - self._lease.beat_s > BEAT_AFTER_S and now_s - self.turned_s <= STANDS_STILL_S
+        try:
+            is_ours = not is_due or not self._lease.is_held or self._lease.beat_alone()
+        except UNANSWERED as error:
+            lease_waits.tell(error)
+            return True
+        lease_waits.over()
+        return is_ours
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.turned_s = time.monotonic()
+        self._timer = loop.call_later(LOOK_S, self._turn, loop)
+
+    def _keep_beating(self, loop: asyncio.AbstractEventLoop, ended: threading.Event) -> None:
+        while not ended.wait(LOOK_S) and not loop.is_closed():
+            is_ours = self.look(time.monotonic())
+            connection.close()
+            if not is_ours and not ended.is_set():
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._on_loss)
+
 
 logger = logging.getLogger(__name__)
 candles_wait = LastingFault(logger, "The candles wait for the database")
 candles_lost = LastingFault(logger, "The database was away too long")
 FLUSH_S = 1.0
-LOOK_S = 0.5
 
 # Of several that wait for one to end, all but one wait again.
 TRIES = 3

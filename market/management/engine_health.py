@@ -29,9 +29,9 @@ from core.redis.replies import is_of_full
 from market.metrics import MarketMetrics
 from market.overview import GONE_MS
 from market.runtime import bus_url, market
+from serving.findings import OK
 from serving.metrics.port import MetricsPort
-from serving.readiness.findings import OK
-from serving.readiness.monitor import AWAY, READ_ONLY
+from serving.readiness import AWAY, READ_ONLY
 
 Role = Literal["starting", "standby", "leader", "stopping"]
 

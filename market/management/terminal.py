@@ -12,7 +12,7 @@ from typing import Self, TextIO
 
 from django.core.management.base import CommandError
 
-from core.program.commands import command
+from core.program import command
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 

@@ -12,8 +12,7 @@ from core import clock
 from core.plain_json import fault_of
 from market.prices.records import Tick
 
-from .keys import PushSource
-from .refusals import MAX_TICKS, InvalidMessage, TooLarge, sentence
+from .keys import MAX_TICKS, InvalidMessage, PushSource, TooLarge, sentence
 
 NOT_ALLOWED = "symbol_not_allowed"
 SIDES = {None: 0, "buy": 1, "sell": -1}

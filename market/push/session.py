@@ -15,11 +15,11 @@ from core import clock
 from core.addresses import address_of
 from core.contract.errors import ApiError, HttpsRequired, InternalError, Overloaded
 from core.database import TRANSIENT
-from core.logs.requests import log_refusal
+from core.logs import log_refusal
 from core.plain_json import encode
 from core.request_headers import came_plain, header, is_our_host
 from market import runtime
-from market.streams.protocol.refusals import RESTARTING, Error, ErrorDetails
+from market.streams.protocol.messages import RESTARTING, Error, ErrorDetails
 from market.streams.protocol.replies import Notice
 from serving.http.connections import note_known
 from serving.websocket.bounds import TOO_BIG
@@ -27,8 +27,18 @@ from serving.websocket.connection import WebSocketConnection
 from serving.websocket.session import WebSocketSession
 
 from .intake import PushVerdict, read, take
-from .keys import PushSource, identify, ingest_key_cache, sent_key
-from .refusals import MAX_BYTES, AuthTimeout, Flood, InvalidIngestKey, InvalidMessage, MissingIngestKey
+from .keys import (
+    MAX_BYTES,
+    AuthTimeout,
+    Flood,
+    InvalidIngestKey,
+    InvalidMessage,
+    MissingIngestKey,
+    PushSource,
+    identify,
+    ingest_key_cache,
+    sent_key,
+)
 
 MAX_ID_LENGTH = 64
 Echo = int | str | UnsetType

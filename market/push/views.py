@@ -16,8 +16,7 @@ from market import runtime
 from serving.http.connections import note_known
 
 from .intake import read, take
-from .keys import PushSource, identify, sent_key
-from .refusals import MAX_BYTES, InvalidMessage, TooLarge, TooSlow
+from .keys import MAX_BYTES, InvalidMessage, PushSource, TooLarge, TooSlow, identify, sent_key
 
 METHODS = "POST, OPTIONS"
 

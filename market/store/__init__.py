@@ -2,16 +2,14 @@
 
 from .candle_rows import (
     CandleToWrite,
+    make_months,
     prepared_batches,
     read_minutes_since,
     write_candles,
     write_prepared,
 )
-from .checkpoints import tick_of, write_quote
-from .flow_minutes import FlowToWrite, read_flows, write_flows
-from .lease import LeaseLost, clock_of_writer_s, has_writer, rules_of_writer
-from .partitions import make_months
-from .process_names import is_alive, own_name
+from .checkpoints import FlowToWrite, read_flows, tick_of, write_flows, write_quote
+from .lease import LeaseLost, clock_of_writer_s, has_writer, is_alive, own_name, rules_of_writer
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
 
 __all__ = [

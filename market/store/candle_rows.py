@@ -1,22 +1,143 @@
-"""Closed candles to and from the database, in batches and off the event loop."""
+"""Closed candles to and from the database, in batches and off the event loop, in partitions where PostgreSQL
+holds them."""
 
 import logging
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import FloatField
 from django.db.models.functions import Cast
 
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.sources import is_simulated
-from market.models import Candle
-from market.prices.candles import DAY_MS, PriceBar, interval_start
+from market.models import Candle, LastQuote
+from market.prices.candles import DAY_MS, TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT, StoredCandle
 
-from . import partitions
+# The months of 1m candles. On PostgreSQL each is a table of its own, so that an old one goes at once. A
+# candle without a month is kept in the rest, and moves when its month is made.
+MINUTES = "market_candle_1m"
+REST = f"{MINUTES}_rest"
+AHEAD = 2
+
+# A long read, such as a backup, must not make everybody else wait behind this.
+PATIENCE = "SET LOCAL lock_timeout = '500ms'"
+
+
+def month_of(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def next_month(month: datetime) -> datetime:
+    return datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
+
+
+def ensure_months(now: datetime) -> list[datetime]:
+    """Make the coming months, and those that candles wait for; returns what was missing."""
+    if connection.vendor != "postgresql":
+        return []
+    coming = [month_of(now)]
+    for _ in range(AHEAD):
+        coming.append(next_month(coming[-1]))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT DISTINCT date_trunc('month', opened_at, 'UTC') FROM {REST}")  # noqa: S608 - names of our own
+        waiting = [month for (month,) in cursor.fetchall()]
+    return make_months([*coming, *waiting])
+
+
+def make_months(moments: Iterable[datetime]) -> list[datetime]:
+    """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
+    months = {name_of(at): month_of(at) for at in moments} if connection.vendor == "postgresql" else {}
+    if not (months and _missing(months)):
+        return []
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(PATIENCE)
+        # One process makes months at a time, and nothing comes to the rest that is moved out of it.
+        cursor.execute(f"LOCK TABLE {REST} IN ACCESS EXCLUSIVE MODE")
+        missing = _missing(months)
+        for name in missing:
+            _make(cursor, name, months[name])
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+    return [months[name] for name in missing]
+
+
+def made() -> list[datetime]:
+    """The months there are, oldest first."""
+    if connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
+            "WHERE inhparent = %s::regclass AND relname != %s ORDER BY relname",
+            [MINUTES, REST],
+        )
+        names = [name.removeprefix(f"{MINUTES}_") for (name,) in cursor.fetchall()]
+    return [datetime.strptime(name, "%Y_%m").replace(tzinfo=UTC) for name in names]
+
+
+def drop(month: datetime) -> int:
+    """Take a month away with all its candles; returns how many there were."""
+    name = name_of(month)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {name}")  # noqa: S608 - names of our own
+        (count,) = cursor.fetchone()
+        cursor.execute(PATIENCE)
+        cursor.execute(f"DROP TABLE {name}")
+    return int(count)
+
+
+def name_of(at: datetime) -> str:
+    return f"{MINUTES}_{month_of(at):%Y_%m}"
+
+
+def _missing(names: Iterable[str]) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT n FROM unnest(%s::text[]) n WHERE to_regclass(n) IS NULL ORDER BY n", [[*names]]
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
+    """Attached when it is ready: made in place it would lock all candles and not only the rest."""
+    span = [month, next_month(month)]
+    cursor.execute(f"CREATE TABLE {name} (LIKE {MINUTES} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
+    cursor.execute(
+        f"WITH moved AS (DELETE FROM {REST} WHERE opened_at >= %s AND opened_at < %s RETURNING *) "  # noqa: S608 - names of our own
+        f"INSERT INTO {name} SELECT * FROM moved",
+        span,
+    )
+    start, end = (f"'{at.isoformat()}'" for at in span)
+    cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")
+
+
+# Whose data are stored of an instrument, and how what may not be handed on is left out of it.
+def stored_sources(instrument_id: int) -> set[str]:
+    """As candles keep them, and as far back as they are served: `kraken+binance`."""
+    found = set(LastQuote.objects.filter(pk=instrument_id).values_list("source", flat=True))
+    for timeframe in TIMEFRAMES:
+        newest = Candle.objects.filter(instrument=instrument_id, timeframe=timeframe).order_by("-opened_at")
+        found.update(newest.values_list("source", flat=True)[:KEPT])
+    return found
+
+
+def leave_out(withheld: Sequence[str]) -> tuple[str, list[str]]:
+    """Conditions on candles, and their parameters: none of it is of one of these sources."""
+    conditions, parameters = "", list[str]()
+    find = "strpos" if connection.vendor == "postgresql" else "instr"
+    for name in withheld:
+        lead = name.partition(":")[0]
+        # As `instruments.catalogue.is_covered` has it.
+        for part in dict.fromkeys((f"+{name}+", f"+{name}:", f"+{lead}+")):
+            conditions += f" AND {find}('+' || source || '+', %s) = 0"
+            parameters.append(part)
+    return conditions, parameters
+
 
 logger = logging.getLogger(__name__)
 CandleToWrite = tuple[int, str, PriceBar, str]
@@ -104,7 +225,7 @@ def _last_of_each(batch: Sequence[CandleToWrite]) -> list[CandleToWrite]:
 
 def _make_months(days_ms: Iterable[int]) -> None:
     try:
-        partitions.make_months(map(moment, days_ms))
+        make_months(map(moment, days_ms))
     except OperationalError as error:
         logger.warning("Some 1m candles wait for a table of their month: %s", error)
 

@@ -14,8 +14,7 @@ from core.times import moment
 from market.prices.candles import TIMEFRAMES, VOLUME_DECIMALS, PriceBar
 from market.prices.history import CandleRow, encode_row, row_of, row_of_csv
 
-from .candle_rows import OF_SERIES, OPENED_MS, READ, TABLE
-from .stored_sources import leave_out
+from .candle_rows import OF_SERIES, OPENED_MS, READ, TABLE, leave_out
 
 PART = 1_000
 """Candles that are read at once."""

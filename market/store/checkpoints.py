@@ -1,25 +1,149 @@
-"""Checkpoints: where each instrument was when the database was last written."""
+"""Checkpoints: where each instrument was when the database was last written, with the order flow of its
+minutes."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError, connection, models, transaction
 from msgspec import to_builtins
 
 from core.plain_json import encode
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from instruments.sources import is_simulated
-from market.models import AbsorptionWindows, FormerQuote, FormingMinute, LastQuote
+from market.models import AbsorptionWindows, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
 from market.prices.candles import PriceBar
-from market.prices.order_flow import FlowState
+from market.prices.order_flow import FlowState, MinuteFlow
 from market.prices.records import JournalPosition, Tick
 
-from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
-from .flow_minutes import FlowToWrite, write_flows
+from .candle_rows import FLOATS, OPENED_MS, PRICES, CandleToWrite, candle_of, leave_out, write_candles
+from .candle_rows import TABLE as CANDLES
 from .lease import Lease
-from .upserts import Upsert, decimal_text, time_text
+
+# Rows that replace what is there, many at once and past the ORM, which takes three times as long.
+TYPES = {
+    "DecimalField": "numeric",
+    "DateTimeField": "timestamptz",
+    "JSONField": "jsonb",
+    "PositiveBigIntegerField": "bigint",
+    "BigIntegerField": "bigint",
+    "PositiveSmallIntegerField": "smallint",
+    "OneToOneField": "bigint",
+    "ForeignKey": "bigint",
+    "BooleanField": "boolean",
+    "CharField": "text",
+}
+
+
+class Upsert:
+    """Of some columns of a model, the first of which are its key."""
+
+    def __init__(self, model: type[models.Model], *columns: str, key_columns: int = 1) -> None:
+        self._key_columns = key_columns
+        key, others = ", ".join(columns[:key_columns]), columns[key_columns:]
+        fields = {field.column: field for field in model._meta.concrete_fields}
+        insert = f"INSERT INTO {model._meta.db_table} ({', '.join(columns)})"
+        changes = ", ".join(f"{name} = excluded.{name}" for name in others)
+        replace = f"ON CONFLICT ({key}) DO UPDATE SET {changes}"
+        types = ", ".join(f"%s::{TYPES[fields[name].get_internal_type()]}[]" for name in columns)
+        self._one = f"{insert} VALUES ({', '.join(['%s'] * len(columns))}) {replace}"
+        self._arrays = f"{insert} SELECT * FROM unnest({types}) {replace}"  # noqa: S608 - names of our own
+
+    def put(self, rows: Iterable[Sequence[Any]]) -> None:
+        """As the database takes them: see `decimal_text` and `time_text`."""
+        # Two writers must lock the same rows in the same order.
+        ordered = sorted(rows, key=lambda row: tuple(row[: self._key_columns]))
+        if not ordered:
+            return
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute(self._arrays, list(map(list, zip(*ordered, strict=True))))
+            else:
+                cursor.executemany(self._one, ordered)
+
+
+def decimal_text(value: float) -> str:
+    """With the eight decimals that the columns have."""
+    return f"{value:.8f}"
+
+
+def time_text(time_ms: int) -> str:
+    return str(connection.ops.adapt_datetimefield_value(moment(time_ms)))
+
+
+# The order flow of closed minutes, to and from the database, past the ORM.
+VOLUMES = ("bid_volume", "ask_volume", "cumulative_delta")
+PUT = Upsert(
+    OrderFlowMinute, *("instrument_id", "simulated", "opened_at"), *VOLUMES, "absorptions", key_columns=3
+)
+
+# Of the kind that the instrument's prices are of now.
+FLOWS = OrderFlowMinute._meta.db_table
+READ_AS = ", ".join(f"CAST({name} AS double precision)" for name in VOLUMES)
+READ = (
+    f"SELECT {{opened_ms}}, {READ_AS}, absorptions "  # noqa: S608 - names of our own
+    f"FROM {FLOWS} WHERE instrument_id = %s "
+    f"AND simulated = (SELECT simulated FROM {LastQuote._meta.db_table} WHERE instrument_id = %s)"
+)
+
+# They keep no sources, and their candles do, which are kept as long.
+OF_CANDLES = (
+    f"SELECT 1 FROM {CANDLES} AS candle WHERE candle.instrument_id = {FLOWS}.instrument_id "  # noqa: S608 - names of our own
+    f"AND candle.simulated = {FLOWS}.simulated AND candle.timeframe = '1m' "
+    f"AND candle.opened_at = {FLOWS}.opened_at"
+)
+
+
+class FlowToWrite(NamedTuple):
+    instrument_id: int
+    simulated: bool
+    minute: MinuteFlow
+
+
+def write_flows(flows: Sequence[FlowToWrite]) -> None:
+    """Insert, or replace what is there: writing the same minute twice changes nothing."""
+    # One statement cannot touch a row twice.
+    last = {(flow.instrument_id, flow.simulated, flow.minute.opened_ms): flow.minute for flow in flows}
+    at = {opened_ms: time_text(opened_ms) for opened_ms in {key[2] for key in last}}
+    PUT.put(
+        (
+            instrument_id,
+            simulated,
+            at[opened_ms],
+            *[decimal_text(getattr(minute, name)) for name in VOLUMES],
+            minute.absorptions,
+        )
+        for (instrument_id, simulated, opened_ms), minute in last.items()
+    )
+
+
+def read_flows(
+    instrument_id: int,
+    limit: int,
+    *,
+    start_ms: int | None = None,
+    end_ms: int | None = None,
+    withheld: Sequence[str] = (),
+) -> list[MinuteFlow]:
+    """Those of the present kind between two moments, oldest first: the first ones from the start on, or
+    without a start the last ones. What came from `withheld` sources is left out."""
+    conditions, parameters = "", list[Any]([instrument_id, instrument_id])
+    for compared, time_ms in ((">=", start_ms), ("<", end_ms)):
+        if time_ms is not None:
+            conditions += f" AND opened_at {compared} %s"
+            parameters.append(connection.ops.adapt_datetimefield_value(moment(time_ms)))
+    if withheld:
+        allowed, sources = leave_out(withheld)
+        conditions += f" AND EXISTS ({OF_CANDLES}{allowed})"
+        parameters += sources
+    order = "DESC" if start_ms is None else "ASC"
+    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
+    with connection.cursor() as cursor:
+        cursor.execute(f"{read}{conditions} ORDER BY opened_at {order} LIMIT %s", [*parameters, limit])
+        rows = [MinuteFlow(*row) for row in cursor.fetchall()]
+    return rows[::-1] if start_ms is None else rows
+
 
 logger = logging.getLogger(__name__)
 PUT_MINUTES = Upsert(FormingMinute, "instrument_id", "opened_at", "source", "partial", *PRICES)

@@ -1,10 +1,17 @@
-"""The writer's lease: one process at a time holds it, and a write by any other is refused."""
+"""The writer's lease: one process at a time holds it, and a write by any other is refused. Processes have
+names, and one that was killed is known by its."""
 
+import logging
+import os
+import socket
 import time
+import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.db import Error, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -15,8 +22,70 @@ from core.times import moment
 from market.models import EngineState
 from market.prices.records import JournalPosition
 
-from . import process_names
-from .process_names import is_alive, own_name, rules_of
+# The name by which a process signs what it writes, so that others can tell whether it still lives.
+known_rules = 1
+"""The newest rules of signals that this process knows; handed down."""
+
+
+def own_name() -> str:
+    """Another one each time."""
+    return name_of(os.getpid())
+
+
+def name_of(pid: int) -> str:
+    mark = f"{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
+    return f"{socket.gethostname()}:{pid}:{mark}.{known_rules}"
+
+
+def rules_of(name: str) -> int:
+    """Names that an earlier version gave do not tell."""
+    *_, rules = (*name.rpartition(":")[2].split("."), "", "", "")[:4]
+    return int(rules or 1)
+
+
+def place_of(name: str) -> str:
+    """As an operator looks for it."""
+    host, pid, _ = name.rsplit(":", 2)
+    return f"process {pid} on {host}"
+
+
+def is_alive(name: str) -> bool | None:
+    """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
+    if not name:
+        return None
+    host, pid, mark = name.rsplit(":", 2)
+    # A name that an earlier version gave does not tell when the process was started.
+    namespace, _, started = (*mark.split("."), "", "")[:3]
+    # Containers may share a host's name, and each counts its processes by itself.
+    if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # Another process may have got its number since.
+    return "" in (started, found := _started(int(pid))) or started == found
+
+
+def _namespace() -> str:
+    """In which process ids mean the same as here; empty where nobody can say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When, in ticks of the kernel since the machine was started; empty where nobody can say."""
+    try:
+        # The name of the program, in parentheses, may hold anything.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
 
 TABLE = EngineState._meta.db_table
 
@@ -153,7 +222,7 @@ def clock_of_writer_s() -> float | None:
     state = EngineState.objects.filter(pk=1).first()
     if state is None or state.clock_at is None or state.beat_at is None:
         return None
-    is_told = rules_of(state.writer) >= process_names.known_rules
+    is_told = rules_of(state.writer) >= known_rules
     return (state.clock_at - state.beat_at).total_seconds() if is_told else None
 
 
@@ -165,3 +234,33 @@ def database_now() -> datetime:
         cursor.execute("SELECT statement_timestamp()")
         (now,) = cursor.fetchone()
     return now  # type: ignore[no-any-return]
+
+
+# Without Redis one process serves a database: two would each acknowledge ticks that the other lacks.
+logger = logging.getLogger(__name__)
+
+# Each takes a beat's time: more than it takes to tell that a process on another machine is gone.
+LOOKS = 10
+
+
+def wait_until_alone() -> None:
+    """Before anything is changed; the lease itself is taken later."""
+    # An empty database has not even that table.
+    if TABLE in connection.introspection.table_names() and (lease := Lease()).other():
+        wait_for_end(lease)
+
+
+def wait_for_end(lease: Lease) -> None:
+    """Of the process that holds it: it may be stopping, or gone. Raises CommandError if it goes on."""
+    where = ""
+    for _ in range(LOOKS):
+        time.sleep(BEAT_S)
+        if not (writer := lease.other()):
+            return
+        if not where:
+            where = place_of(writer)
+            logger.warning("Another service runs on this data (%s): waiting for its end", where)
+    raise CommandError(
+        f"Another service runs on this data ({where}). Two would not know of each other's ticks and limits:"
+        " stop it, give this one a folder (--data) or DATABASE_URL of its own, or set REDIS_URL for both."
+    )

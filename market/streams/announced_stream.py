@@ -16,8 +16,8 @@ from core.threads import in_thread
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol import replies
 from market.streams.protocol.messages import AnyMessage, StreamKind, Subscribe
-from market.streams.sessions.session import StreamSession
-from serving.websocket.framing import frame
+from market.streams.session import StreamSession
+from serving.websocket.connection import frame
 
 from .market_streams import is_known
 from .stream import Stream

@@ -16,7 +16,7 @@ from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
 from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
-from serving.websocket.framing import frame
+from serving.websocket.connection import frame
 
 from .chaos import TopicFaults
 from .resume import LastSent, NumberedFrame, RecentFrames, ReplayAllowance

@@ -13,8 +13,7 @@ import feedparser
 import msgspec
 import nh3
 
-from news.addresses import read_story_address
-from news.digests import digest
+from news.addresses import digest, read_story_address
 
 MAX_ENTRIES = 200
 NEW = datetime.max.replace(tzinfo=UTC)

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from news.addresses import story_key
-from news.digests import digest
+from news.addresses import digest, story_key
 
 from .parsing import FeedEntry
 

@@ -5,7 +5,7 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-import news.models.sources
+import news.models
 
 
 class Migration(migrations.Migration):
@@ -132,9 +132,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=80, unique=True)),
                 (
                     "address",
-                    models.CharField(
-                        max_length=500, unique=True, validators=[news.models.sources.is_a_feed_address]
-                    ),
+                    models.CharField(max_length=500, unique=True, validators=[news.models.is_a_feed_address]),
                 ),
                 (
                     "category",

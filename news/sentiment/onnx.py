@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from news.language.endpoint import LONGEST_IDENTIFIER
+from news.language import LONGEST_IDENTIFIER
 
 from .linear import Odds, score_of
 from .model import Score, SentimentFailed

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from .stores import Digest, Refused, digest
-from .tables import StoredTable
+from .stores import Digest, Refused, StoredTable, digest
 
 FORMAT = 1
 MANIFEST = "manifest.json"

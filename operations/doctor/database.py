@@ -1,5 +1,8 @@
-"""The database: whether it answers, takes writes, has the tables of this version, and connections for all."""
+"""The database: whether it answers, takes writes, has the tables of this version, connections for all, and
+our time."""
 
+import ctypes
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,14 +22,69 @@ from core.process import (
     pending_migrations,
     restore_in_its_place,
 )
-from core.program.commands import command
-from operations.copying.postgresql_store import place_of
+from core.program import command
+from market.store import clock_of_writer_s
+from operations.copying.databases import place_of
+from signals_feed.decisions import SOON_S
 from status.models import ProcessReport
 
-from .clocks import compare
 from .diagnosis import Diagnosis, fail, ok, warn
 
-ABOUT = "database"
+# Whether this machine's clock is kept right, and how far others are from it.
+CLOCK = "clock"
+NTP = "Run a time service such as chrony or systemd-timesyncd on each machine."
+# Beyond the first, times in logs and frames contradict each other; beyond the second, limits and leases err.
+MUCH_S, TOO_MUCH_S = 0.5, 5.0
+
+# https://man7.org/linux/man-pages/man2/adjtimex.2.html: what it returns, and the size of its structure.
+TIME_ERROR, TIMEX_BYTES = 5, 256
+
+
+def check_clock() -> Iterator[Diagnosis]:
+    yield judge(clock_state())
+
+
+def clock_state() -> int:
+    """What the kernel says of it; -1 where it cannot be asked."""
+    try:
+        # With zeros it reads and sets nothing, so anybody may call it.
+        return int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(TIMEX_BYTES)))
+    except (AttributeError, OSError):
+        return -1
+
+
+def judge(state: int) -> Diagnosis:
+    if state == TIME_ERROR:
+        return warn(CLOCK, "According to the kernel, no time service keeps this machine's clock right.", NTP)
+    if state < 0:
+        return warn(CLOCK, f"{os.uname().sysname} does not say whether the clock is kept right.", NTP)
+    return ok(CLOCK, "A time service keeps this machine's clock right.")
+
+
+def check_engine_clock() -> Iterator[Diagnosis]:
+    off_s = clock_of_writer_s()
+    if off_s is None:
+        return
+    says = f"The engine's clock is {abs(off_s):,.1f} s {'ahead of' if off_s > 0 else 'behind'} the database's"
+    if abs(off_s) > SOON_S:
+        yield fail(CLOCK, f"{says}: signals are not filled, and end as cancelled.", NTP)
+    elif abs(off_s) > MUCH_S:
+        yield warn(CLOCK, f"{says}.", NTP)
+    else:
+        yield ok(CLOCK, "The engine's clock agrees with the database's.")
+
+
+def compare(about: str, who: str, theirs: float, before: float, after: float) -> Diagnosis:
+    """`before` and `after` the question, by our clock, all in seconds. Half the way is nobody's fault."""
+    way_s = (after - before) / 2
+    off_s = theirs - (before + way_s)
+    if abs(off_s) - way_s < MUCH_S:
+        return ok(about, f"The clock of {who} agrees with ours, to {max(abs(off_s), way_s) * 1000:,.0f} ms.")
+    says = f"The clock of {who} is {abs(off_s):,.1f} s {'ahead of' if off_s > 0 else 'behind'} ours."
+    return fail(about, says, NTP) if abs(off_s) - way_s >= TOO_MUCH_S else warn(about, says, NTP)
+
+
+DATABASE = "database"
 # Connections of commands, and of whoever looks at the database.
 FOR_COMMANDS = 10
 # One that leads and one that stands by, wherever there is Redis.
@@ -41,7 +99,7 @@ def is_made() -> bool:
 
 def check_database() -> Iterator[Diagnosis]:
     if not is_made():
-        yield warn(ABOUT, f"There is no database at {_place()} yet.", f"`{command('serve')}` makes it.")
+        yield warn(DATABASE, f"There is no database at {_place()} yet.", f"`{command('serve')}` makes it.")
         return
     try:
         if connection.vendor == "postgresql":
@@ -49,22 +107,22 @@ def check_database() -> Iterator[Diagnosis]:
         # It reads: a damaged file of SQLite opens like any other.
         unfinished = is_unfinished()
     except NotSupportedError as error:
-        yield fail(ABOUT, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
+        yield fail(DATABASE, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
         return
     except (Error, psycopg.Error) as error:
         if is_damaged(error):
-            yield fail(ABOUT, f"The database file {_place()} is damaged.", restore_in_its_place())
+            yield fail(DATABASE, f"The database file {_place()} is damaged.", restore_in_its_place())
             return
         reason = str(error).strip().splitlines()[0].rstrip(".")
-        yield fail(ABOUT, f"The database does not answer: {reason}.", RUNS)
+        yield fail(DATABASE, f"The database does not answer: {reason}.", RUNS)
         return
-    yield ok(ABOUT, f"{_version()} answers at {_place()}.")
+    yield ok(DATABASE, f"{_version()} answers at {_place()}.")
     if unfinished:
         says = "The database is incomplete: a `restore` or `move` into it has not finished."
-        yield fail(ABOUT, says, "Run that command again.")
+        yield fail(DATABASE, says, "Run that command again.")
         return
     if connection.vendor == "postgresql" and (lacking := _lacking_rights()):
-        yield fail(ABOUT, f"The role of DATABASE_URL {lacking}.", LET_IT_OWN)
+        yield fail(DATABASE, f"The role of DATABASE_URL {lacking}.", LET_IT_OWN)
         return
     yield from _migrations()
     if connection.vendor == "postgresql":
@@ -108,9 +166,9 @@ def _migrations() -> Iterator[Diagnosis]:
         says = f"Of the migrations, {len(pending)} {verb} pending; the first is "
         says += f"{first.app_label}.{first.name}."
         if settings.PRODUCTION:
-            yield fail(ABOUT, says, f"Run `{command('migrate')}`.")
+            yield fail(DATABASE, says, f"Run `{command('migrate')}`.")
         else:
-            yield warn(ABOUT, says, f"`{command('serve')}` applies them when it starts.")
+            yield warn(DATABASE, says, f"`{command('serve')}` applies them when it starts.")
         return
     loader = MigrationLoader(connection)
     ours = {app for app, _ in loader.disk_migrations}
@@ -121,9 +179,11 @@ def _migrations() -> Iterator[Diagnosis]:
     ]
     if later:
         says = f"The database was migrated by a later version, for example by {later[0]}."
-        yield warn(ABOUT, says, "Run the later version here too, unless you are about to go back on purpose.")
+        yield warn(
+            DATABASE, says, "Run the later version here too, unless you are about to go back on purpose."
+        )
     else:
-        yield ok(ABOUT, "It has the tables of this version.")
+        yield ok(DATABASE, "It has the tables of this version.")
 
 
 def _is_later(loader: MigrationLoader, app: str, name: str) -> bool:
@@ -141,9 +201,9 @@ def _postgresql() -> Iterator[Diagnosis]:
         theirs, after = float(cursor.fetchone()[0]), time.time()
         cursor.execute("SELECT current_setting('transaction_read_only')")
         (read_only,) = cursor.fetchone()
-    yield compare(ABOUT, "the database", theirs, before, after)
+    yield compare(DATABASE, "the database", theirs, before, after)
     if read_only == "on":
-        yield fail(ABOUT, TAKES_NO_WRITES, NAME_THE_PRIMARY)
+        yield fail(DATABASE, TAKES_NO_WRITES, NAME_THE_PRIMARY)
     yield from _connections()
 
 
@@ -180,9 +240,9 @@ def judge_connections(web: int, pool: int, most: int, reserved: int) -> Diagnosi
         f" {FOR_COMMANDS} for commands, if other machines have this one's DATABASE_POOL of {pool}."
     )
     if needed <= allowed:
-        return ok(ABOUT, says)
+        return ok(DATABASE, says)
     fix = (
         f"Raise max_connections of PostgreSQL to at least {needed + reserved}, lower DATABASE_POOL, run fewer"
         " workers, or put PgBouncer in front: docs/operate/sizing.md."
     )
-    return fail(ABOUT, says, fix) if pool > allowed else warn(ABOUT, says, fix)
+    return fail(DATABASE, says, fix) if pool > allowed else warn(DATABASE, says, fix)

@@ -1,6 +1,6 @@
 """The documentation: quick start, guides, references, search."""
 
-from .reference.streams import asyncapi
+from .stream_reference import asyncapi
 from .views import llms
 
 __all__ = ["asyncapi", "llms"]

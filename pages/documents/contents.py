@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from . import files
-from .reference import operations, streams
+from . import reference, rendering, stream_reference
 
 # In reading order. Whatever else lies in a folder follows; what lies in none of these ends the last section.
 GUIDES = (
@@ -74,9 +73,9 @@ def sections() -> tuple[ContentsSection, ...]:
 
 def documents(named: tuple[str, ...], folder: str) -> list[Entry]:
     """Those that are there, and then whatever else lies in the folder; without one, in none that is named."""
-    known = [name for name in named if name in files.names()]
+    known = [name for name in named if name in rendering.names()]
     elsewhere = {*GUIDES, *OPERATE, *PROJECT}
-    others = [name for name in files.names() if is_in(name, folder) and name not in elsewhere]
+    others = [name for name in rendering.names() if is_in(name, folder) and name not in elsewhere]
     return [document_entry(name) for name in [*known, *others]]
 
 
@@ -85,7 +84,7 @@ def is_in(name: str, folder: str) -> bool:
 
 
 def document_entry(name: str) -> Entry:
-    return Entry(files.title_of(name), f"/docs/{name}")
+    return Entry(rendering.title_of(name), f"/docs/{name}")
 
 
 def rest_entries() -> Iterator[Entry]:
@@ -94,7 +93,7 @@ def rest_entries() -> Iterator[Entry]:
         Entry("Headers", "/docs/api/headers"),
         Entry("Errors", "/docs/api/errors"),
     )
-    for group in operations.groups():
+    for group in reference.groups():
         for number, operation in enumerate(group.operations):
             yield Entry(operation.label, operation.address, "" if number else group.title)
 
@@ -103,7 +102,7 @@ def stream_entries() -> Iterator[Entry]:
     yield Entry("Connecting", "/docs/streams")
     yield Entry("Messages", "/docs/streams/messages")
     yield Entry("Errors and close codes", "/docs/streams/errors")
-    for number, stream in enumerate(streams.described_streams().values()):
+    for number, stream in enumerate(stream_reference.described_streams().values()):
         yield Entry(stream.title, stream.address, "" if number else "The streams")
 
 

@@ -2,18 +2,60 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.utils.safestring import mark_safe
+from django.utils.safestring import SafeString, mark_safe
 
 from market.streams.protocol.messages import KINDS
 
-from .changes import shown_changes
+from . import reference, stream_reference
 from .packages import wheel_name
-from .reference import operations, streams
-from .rendering import DocumentHeading, Rendered, render_markdown
+from .rendering import DocumentHeading, Rendered, address_of, render_markdown, with_marks
 from .samples import Filled, from_templates, of_stream
+
+
+# CHANGELOG.md, release by release.
+class Release(NamedTuple):
+    title: str
+    items: list[SafeString]
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"\W+", "-", self.title.partition(" ")[0].lower()).strip("-")
+
+
+class Changes(NamedTuple):
+    about: SafeString
+    releases: list[Release]
+
+
+def read_changelog(text: str) -> Changes:
+    about, *releases = re.split(r"^## ", text, flags=re.MULTILINE)
+    return Changes(in_one_line(about.split("\n", 1)[1]), [read_release(each) for each in releases])
+
+
+def read_release(text: str) -> Release:
+    title, rest = text.split("\n", 1)
+    items = re.split(r"^- ", rest, flags=re.MULTILINE)[1:]
+    return Release(title.strip(), [in_one_line(item) for item in items])
+
+
+def in_one_line(text: str) -> SafeString:
+    return with_marks(" ".join(text.split()), address)
+
+
+def address(link: str) -> str | None:
+    """The file stands beside the folder of the documents, which it names."""
+    return address_of(link.removeprefix("docs/"), PurePosixPath())
+
+
+@cache
+def shown_changes() -> Changes:
+    return read_changelog((settings.BASE_DIR / "CHANGELOG.md").read_text())
+
 
 Words = dict[str, Any]
 ABOUT = settings.BASE_DIR / "templates" / "docs" / "about.md"
@@ -62,16 +104,16 @@ def without_client(values: Filled) -> Words:
 def rest(values: Filled) -> Words:
     about = about_rest()[0]
     headings = [*about.headings, DocumentHeading("Endpoints", "endpoints", 2)]
-    return {"about": about, "headings": headings, "groups": operations.groups()}
+    return {"about": about, "headings": headings, "groups": reference.groups()}
 
 
 def errors(values: Filled) -> Words:
-    return {"about": about_rest()[1], "refusals": operations.shared_refusals()}
+    return {"about": about_rest()[1], "refusals": reference.shared_refusals()}
 
 
 def stream(name: str) -> Callable[[Filled], Words]:
     def words(values: Filled) -> Words:
-        found = streams.described_streams()[name]
+        found = stream_reference.described_streams()[name]
         return {"stream": found, "subscribe": of_stream(found, values)}
 
     return words
@@ -83,14 +125,21 @@ OWN_PAGES = {
     "/docs/without-client": OwnPage("docs/without_client.html", without_client),
     "/docs/computed": OwnPage("docs/computed.html", lambda values: {"candle_price": settings.CANDLE_PRICE}),
     "/docs/api": OwnPage("docs/rest/conventions.html", rest),
-    "/docs/api/headers": OwnPage("docs/rest/headers.html", lambda values: {"headers": operations.headers()}),
+    "/docs/api/headers": OwnPage("docs/rest/headers.html", lambda values: {"headers": reference.headers()}),
     "/docs/api/errors": OwnPage("docs/rest/errors.html", errors),
     "/docs/streams": OwnPage(
         "docs/streams/connecting.html",
-        lambda values: {**streams.shared_words(), "sample": from_templates("stream", "Connect", values)},
+        lambda values: {
+            **stream_reference.shared_words(),
+            "sample": from_templates("stream", "Connect", values),
+        },
     ),
-    "/docs/streams/messages": OwnPage("docs/streams/messages.html", lambda values: streams.shared_words()),
-    "/docs/streams/errors": OwnPage("docs/streams/errors.html", lambda values: streams.shared_words()),
+    "/docs/streams/messages": OwnPage(
+        "docs/streams/messages.html", lambda values: stream_reference.shared_words()
+    ),
+    "/docs/streams/errors": OwnPage(
+        "docs/streams/errors.html", lambda values: stream_reference.shared_words()
+    ),
     **{
         f"/docs/streams/{kind.name}": OwnPage("docs/streams/stream.html", stream(kind.name)) for kind in KINDS
     },

@@ -1,17 +1,66 @@
-"""A Markdown text as HTML, with its headings and what the search finds in it."""
+"""A Markdown text as HTML, with its headings, coloured code and what the search finds in it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
+from functools import cache, lru_cache
+from itertools import groupby, takewhile
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import NamedTuple
+from urllib.parse import urldefrag, urlsplit
 
+from django.conf import settings
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
+from pygments.util import ClassNotFound
 
-from .highlighting import highlighted
+# Code in colour: each part is a span with one of a few classes, which static/docs/code.css colours.
+CLASSES = (
+    (Comment, "c"),
+    (Keyword, "k"),
+    (String, "s"),
+    (Number, "n"),
+    (Name.Tag, "f"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Attribute, "f"),
+    (Name.Builtin, "f"),
+    (Name.Variable, "v"),
+)
+
+
+@lru_cache(maxsize=1024)
+def highlighted(text: str, language: str) -> SafeString:
+    lexer = lexer_of(language)
+    if lexer is None:
+        return escape(text)
+    named = ((class_of(kind), value) for kind, value in lexer.get_tokens(text))
+    parts = (
+        (name, escape("".join(value for _, value in group)))
+        for name, group in groupby(named, key=lambda each: each[0])
+    )
+    html = "".join(f'<span class="h-{name}">{value}</span>' if name else value for name, value in parts)
+    return mark_safe(html)  # noqa: S308 - each part is escaped above
+
+
+@lru_cache(maxsize=64)
+def lexer_of(language: str) -> Lexer | None:
+    """None for a language that nobody knows: it is shown as it stands."""
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
+    except ClassNotFound:
+        return None
+
+
+def class_of(kind: _TokenType) -> str:
+    return next((name for found, name in CLASSES if kind in found), "")
+
 
 LEVELS = {"h1": 1, "h2": 2, "h3": 3}
 # A command or a JSON text is read as well in several lines, and copied as one.
@@ -182,3 +231,60 @@ def longest_cell(tokens: Iterable[Token]) -> int:
 
 
 parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer).enable("table")
+
+
+# The project's own documents: docs/**/*.md under /docs, and the images that they show.
+FOLDER = settings.BASE_DIR / "docs"
+IMAGES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".webp": "image/webp"}
+# What lies beside the folder and has a page of its own.
+BESIDE = {
+    "../CHANGELOG.md": "/docs/changelog",
+    "../README.md": "/docs",
+    "../clients/python/README.md": "/docs/clients",
+    "../clients/typescript/README.md": "/docs/clients",
+    "../templates/docs/about.md": "/docs/api",
+}
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Of all documents, without `.md`: `signals`, `operate/install`."""
+    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.md")))
+
+
+@cache
+def document(name: str) -> Rendered:
+    """Read once: the files change only with the version."""
+    text = (FOLDER / f"{name}.md").read_text()
+    return render_markdown(text, lambda link: address_of(link, PurePosixPath(name).parent))
+
+
+def title_of(name: str) -> str:
+    """Without reading the rest, because every page lists all titles."""
+    with (FOLDER / f"{name}.md").open() as file:
+        return file.readline().removeprefix("# ").strip()
+
+
+def address_of(link: str, folder: PurePosixPath) -> str | None:
+    if urlsplit(link).scheme or link.startswith(("#", "/")):
+        return link
+    path, fragment = urldefrag(link)
+    path = normpath(folder / path)
+    page = page_of(path)
+    return f"{page}#{fragment}" if page and fragment else page
+
+
+def page_of(path: str) -> str | None:
+    if path in BESIDE:
+        return BESIDE[path]
+    if path.removesuffix(".md") in names():
+        return f"/docs/{path.removesuffix('.md')}"
+    return f"/docs/{path}" if image(path) else None
+
+
+def image(path: str) -> Path | None:
+    """Nothing but an image within the folder, whatever the path says."""
+    found: Path = (FOLDER / path).resolve()
+    if found.suffix in IMAGES and found.is_relative_to(FOLDER.resolve()) and found.is_file():
+        return found
+    return None

@@ -1,4 +1,5 @@
-"""What the search of the documentation looks in: one list of passages, which a browser loads once."""
+"""What the search of the documentation looks in, one list of passages that a browser loads once, and words
+that mean the same."""
 
 import re
 from collections.abc import Iterator
@@ -13,13 +14,55 @@ from django.views.decorators.http import require_safe
 
 from core.contract.answers import Document, answer_document, encode_document
 
-from . import files
+from . import reference, rendering
 from .contents import ContentsSection, Entry, sections
 from .own_pages import OWN_PAGES
-from .reference import operations
 from .rendering import Passage, Rendered
 from .samples import Filled
-from .synonyms import also_called
+
+# By which words readers look for a passage that does not use them, or not in its title.
+STREAMS = "streams websocket websockets ws"
+ALSO_CALLED = {
+    "/docs#key": "token sign up register get a key",
+    "/docs/clients": "sdk sdks library libraries package python typescript javascript node client clients",
+    "/docs/clients#install": "pip npm install python typescript javascript",
+    "/docs/without-client": "curl wscat websocat raw",
+    "/docs/guides/start#run-the-demo": "sandbox demo test environment trial playground",
+    "/docs/guides/streams#test-your-client": "sandbox simulate chaos test",
+    "/docs/api#conventions": "authentication authenticate authorization auth api key bearer token header"
+    " idempotency idempotent webhook webhooks base url date format read only",
+    "/docs/api#pagination": "pagination paginate paging page pages cursor next limit offset",
+    "/docs/api#browsers": "cors browser browsers cross origin",
+    "/docs/api#limits": "rate limit limits limiting ratelimit throttling throttle quota allowance 429 tiers",
+    "/docs/api#versions": "version versioning deprecation compatibility breaking changes",
+    "/docs/api#endpoints": "postman insomnia openapi swagger specification spec schema codegen generator",
+    "/docs/api/headers": "etag caching cache conditional",
+    "/docs/api/errors": "error errors code codes status http exceptions unauthorized forbidden",
+    "/docs/api/getHistory": "historical history data ohlc ohlcv bars candles candlesticks backfill timeframe"
+    " timeframes interval csv export",
+    "/docs/api/getMarket": "chart candles",
+    "/docs/api/getQuote": "price bid ask ticker last",
+    "/docs/api/listQuotes": "prices tickers batch bulk",
+    "/docs/api/listSymbols": "instruments tickers pairs symbols assets markets",
+    "/docs/api/getArchiveFile": "parquet tick download",
+    "/docs/streams": f"asyncapi {STREAMS}",
+    "/docs/streams#connect": f"authentication authenticate auth api key handshake connect {STREAMS}",
+    "/docs/streams#go-on": f"reconnect reconnecting reconnection resume backoff lost replay {STREAMS}",
+    "/docs/streams/messages#heartbeat": "keepalive keep alive",
+    "/docs/streams/errors": f"websocket error errors codes close {STREAMS}",
+    "/docs/operate/scale": "scaling cluster horizontal load balancer kubernetes",
+    "/docs/operate/install": "deploy deployment docker self host hosting",
+}
+
+
+def also_called(entry: Entry, address: str) -> str:
+    if address in ALSO_CALLED:
+        own = ALSO_CALLED[address]
+    else:
+        own = STREAMS if address.startswith("/docs/streams") and "#" not in address else ""
+    operation = entry.path.removeprefix("/docs/api/")
+    return f"{operation} {own}".strip() if operation in reference.operations() else own
+
 
 LONGEST = 700
 """Characters of a passage of a document: a reader finds it by its first sentences."""
@@ -81,10 +124,10 @@ def index() -> Document:
 
 def of(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
     name = entry.path.removeprefix("/docs/")
-    if name in files.names():
-        yield from of_document(section, entry, files.document(name))
-    elif entry.path.startswith("/docs/api/") and name.partition("/")[2] in operations.operations():
-        yield of_operation(section, entry, operations.operations()[name.partition("/")[2]])
+    if name in rendering.names():
+        yield from of_document(section, entry, rendering.document(name))
+    elif entry.path.startswith("/docs/api/") and name.partition("/")[2] in reference.operations():
+        yield of_operation(section, entry, reference.operations()[name.partition("/")[2]])
     else:
         yield from of_page(section, entry)
 
@@ -105,7 +148,7 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rpartition(" ")[0] + " …"
 
 
-def of_operation(section: ContentsSection, entry: Entry, operation: operations.Operation) -> IndexRow:
+def of_operation(section: ContentsSection, entry: Entry, operation: reference.Operation) -> IndexRow:
     named = " ".join(f"{each.name} {strip_tags(each.about)}" for each in operation.parameters)
     words = f"GET {operation.path} {operation.summary}. {strip_tags(operation.about)} {named}"
     names = [

@@ -1,7 +1,7 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from . import files
+from . import rendering
 from .own_pages import OWN_PAGES
 from .packages import client_package
 from .search import search_index
@@ -14,7 +14,7 @@ NAMES = {
     "/docs/streams": "streams_page",
     "/docs/computed": "computed_page",
 }
-IMAGE = "|".join(suffix.removeprefix(".") for suffix in files.IMAGES)
+IMAGE = "|".join(suffix.removeprefix(".") for suffix in rendering.IMAGES)
 
 
 def name_of(path: str) -> str:

@@ -8,9 +8,8 @@ from msgspec import UNSET, UnsetType
 from prometheus_client import Counter
 
 from core.contract.answers import ON_EVERY_ANSWER
-from core.contract.errors import ErrorBody, Refusal
-from core.contract.request_ids import new_request_id
-from core.logs.requests import log_refusal
+from core.contract.errors import ErrorBody, Refusal, new_request_id
+from core.logs import log_refusal
 from core.plain_json import encode
 
 from . import bounds

@@ -5,8 +5,8 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from prometheus_client import CollectorRegistry, Counter
@@ -16,12 +16,147 @@ from prometheus_client.registry import Collector
 
 from core.deadlines import patient
 
-from .frames import FIGURES, TOTALS, WANT, decoder, frame, read_frame
-from .linked_worker import LinkedWorker, ask_all
 from .port import MetricsPort
-from .snapshots import families, text_of
-from .totals import EndedWorkers, add_up
-from .worker_link import BROKEN
+from .worker_link import (
+    ASK,
+    BROKEN,
+    FIGURES,
+    TOTALS,
+    WANT,
+    Family,
+    Sample,
+    Snapshot,
+    decoder,
+    families,
+    frame,
+    read_frame,
+    text_of,
+)
+
+
+# A worker as its supervisor hears of it: what it said last, and whether it says it now.
+class LinkedWorker:
+    def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
+        self.number, self.writer = number, writer
+        self.last: Snapshot | None = None
+        """None until it has started: its link is there before its process."""
+        self._asked: asyncio.Future[Snapshot | None] | None = None
+
+    def ask(self) -> asyncio.Future[Snapshot | None]:
+        """None if it ends instead. Whoever asks meanwhile shares the answer."""
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().create_future()
+            with contextlib.suppress(OSError):
+                self.writer.write(frame(ASK))
+        return self._asked
+
+    def hear(self, told: Snapshot) -> None:
+        self.last = told
+        self._answer(told)
+
+    def end(self) -> None:
+        self._answer(None)
+        self.writer.close()
+
+    def _answer(self, told: Snapshot | None) -> None:
+        if self._asked is not None:
+            self._asked.set_result(told)
+            self._asked = None
+
+
+class Answers(NamedTuple):
+    told: dict[str, Snapshot]
+    """By the number of the worker."""
+    silent: list[str]
+    """Those that have started and did not answer in time."""
+
+
+async def ask_all(links: list[LinkedWorker], within_s: float | None) -> Answers:
+    """One that has not started yet is not waited for."""
+    asked = [(str(worker.number), worker.ask()) for worker in links if worker.last is not None]
+    if asked:
+        await asyncio.wait([answer for _, answer in asked], timeout=within_s)
+    # A successor comes after the one that it replaces, and has the same number.
+    told = {number: answer.result() for number, answer in asked if answer.done()}
+    return Answers(
+        {number: snapshot for number, snapshot in told.items() if snapshot is not None},
+        [number for number, answer in asked if not answer.done()],
+    )
+
+
+# The figures of several workers as those of one service. What is counted is added up, with what workers
+# counted that have ended, so that no restart makes a total go back. What is measured cannot be added up: it
+# gets the label `worker`, with exceptions that are named here.
+COUNTED = frozenset(("counter", "histogram", "summary"))
+ADDED_GAUGES = frozenset(("tickwire_stream_connections",))
+QUANTILE = "quantile"
+Labels = tuple[tuple[str, str], ...]
+SampleName = tuple[str, Labels]
+
+
+class FamilyTotal:
+    """One family of several processes."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.values: dict[SampleName, float] = {}
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        for sample in samples:
+            name = sample.name, tuple(sorted(sample.labels.items()))
+            before = self.values.get(name)
+            if before is None:
+                self.values[name] = sample.value
+            elif QUANTILE in sample.labels:
+                # The worst of them: quantiles of parts do not make one of the whole.
+                self.values[name] = max(before, sample.value)
+            else:
+                self.values[name] = before + sample.value
+
+    def label(self, samples: Iterable[Sample], worker: str) -> None:
+        for sample in samples:
+            labels = sample.labels | {"worker": worker}
+            self.values[sample.name, tuple(sorted(labels.items()))] = sample.value
+
+    def told(self) -> Family:
+        samples = [Sample(name, dict(labels), value) for (name, labels), value in self.values.items()]
+        return Family(self.family.name, self.family.text, self.family.kind, samples)
+
+
+class EndedWorkers:
+    """What workers counted that have ended."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, FamilyTotal] = {}
+
+    def note(self, last: Snapshot) -> None:
+        for family in last.own:
+            if family.kind in COUNTED:
+                total = self.totals.setdefault(family.name, FamilyTotal(family))
+                total.add(sample for sample in family.samples if QUANTILE not in sample.labels)
+
+
+def add_up(ended: EndedWorkers, known: Iterable[Snapshot], running: Mapping[str, Snapshot]) -> list[Family]:
+    """`known`: the last of every process that has not ended. `running`: those that answered just now, by the
+    number of the worker."""
+    totals: dict[str, FamilyTotal] = {}
+    for name, before in ended.totals.items():
+        totals[name] = FamilyTotal(before.family)
+        totals[name].values |= before.values
+    for snapshot in known:
+        for family in filter(is_added, snapshot.own):
+            totals.setdefault(family.name, FamilyTotal(family)).add(family.samples)
+    for worker, snapshot in running.items():
+        for family in snapshot.own:
+            if not is_added(family):
+                totals.setdefault(family.name, FamilyTotal(family)).label(family.samples, worker)
+    latest = max(running.values(), key=lambda snapshot: snapshot.shared_at, default=None)
+    return [*(total.told() for total in totals.values()), *(latest.shared if latest else ())]
+
+
+def is_added(family: Family) -> bool:
+    return family.kind in COUNTED or family.name in ADDED_GAUGES
+
 
 logger = logging.getLogger(__name__)
 

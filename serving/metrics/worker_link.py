@@ -1,19 +1,122 @@
-"""The worker's side: it tells the supervisor its figures, and asks it for those of all."""
+"""The worker's side: it tells the supervisor its figures, as snapshots in frames, and asks it for those of
+all."""
 
 import asyncio
 import contextlib
 import logging
 import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
+import msgspec
 from asgiref.sync import sync_to_async
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from core.background import cancel_and_wait
 from core.deadlines import patient
 
-from .frames import ASK, FIGURES, TOTALS, WANT, encoder, frame, read_frame
-from .snapshots import process_metrics
-
+# What one process counts and measures at one moment, as it is told to the supervisor and added up.
 logger = logging.getLogger(__name__)
+
+# What the engine or the database tells every process: the same in all of them, so that it is never added up.
+SHARED = CollectorRegistry()
+
+
+class Sample(NamedTuple):
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Family(msgspec.Struct, frozen=True):
+    name: str
+    text: str
+    kind: str
+    samples: list[Sample]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    own: list[Family]
+    shared: list[Family] = []
+    shared_at: float = 0.0
+    """When what is shared was told to this process: the latest is the best."""
+    readiness: tuple[int, dict[str, Any]] = (200, {})
+    """What its `/readyz` answers."""
+
+
+class ProcessMetrics:
+    """The figures of this process. `shared_at` and `readiness` are handed down."""
+
+    def __init__(self) -> None:
+        self.shared_at: Callable[[], float] = lambda: 0.0
+        self.readiness: Callable[[], tuple[int, dict[str, Any]]] = lambda: (200, {})
+
+    def text(self) -> bytes:
+        return generate_latest(REGISTRY) + generate_latest(SHARED)
+
+    def snapshot(self) -> Snapshot:
+        """From a thread, as everything that looks at the market."""
+        own, shared = families(REGISTRY), families(SHARED)
+        return Snapshot(own, shared, self.shared_at(), self.readiness())
+
+    def last_words(self) -> Snapshot:
+        """When the market has been stopped: what was counted until then."""
+        return Snapshot(families(REGISTRY))
+
+
+def families(registry: Collector) -> list[Family]:
+    return [
+        Family(metric.name, metric.documentation, metric.type, _samples(metric))
+        for metric in registry.collect()
+    ]
+
+
+def _samples(metric: Metric) -> list[Sample]:
+    # When a counter was made says nothing that a sum of processes could keep.
+    made = f"{metric.name}_created"
+    return [Sample(each.name, each.labels, float(each.value)) for each in metric.samples if each.name != made]
+
+
+class Exposition(Collector):
+    """Families as the client library writes them."""
+
+    def __init__(self, told: Iterable[Family]) -> None:
+        self._told = told
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._told:
+            metric = Metric(family.name, family.text, family.kind)
+            for sample in family.samples:
+                metric.add_sample(sample.name, sample.labels, sample.value)
+            yield metric
+
+
+def text_of(told: Iterable[Family]) -> bytes:
+    return generate_latest(Exposition(told))
+
+
+process_metrics = ProcessMetrics()
+
+
+# What a worker and its supervisor tell each other about figures, over a pair of sockets of their own.
+ASK, FIGURES, WANT, TOTALS = b"A", b"F", b"W", b"T"
+LENGTH = struct.Struct("!cI")
+
+# JSON has no infinity, which is what some limits are.
+encoder, decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Snapshot)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    kind, size = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    return kind, await reader.readexactly(size)
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    return LENGTH.pack(kind, len(payload)) + payload
+
 
 # Longer than the supervisor waits for a worker that does not answer.
 TOTALS_WITHIN_S = patient(6.0)

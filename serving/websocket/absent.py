@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from core.contract.errors import ApiError, NotFound, refusal_answer
-from core.contract.request_ids import new_request_id
+from core.contract.errors import ApiError, NotFound, new_request_id, refusal_answer
 from serving.api_handler import send_answer
 
 # Of ASGI: a handshake is answered like any other request.

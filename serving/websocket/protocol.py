@@ -13,8 +13,7 @@ from websockets.protocol import Protocol, State
 from core.deadlines import patient
 
 from .bounds import BoundedWebSocket
-from .connection import NO_DESCRIPTOR, ConnectionWatcher
-from .framing import frame
+from .connection import NO_DESCRIPTOR, ConnectionWatcher, frame
 
 WEBSOCKET_EXTENSION = "tickwire.wire"
 NOTHING: Mapping[str, Any] = MappingProxyType({})

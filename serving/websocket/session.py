@@ -13,11 +13,10 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from core.addresses import address_of
 from core.deadlines import patient
-from core.logs.requests import log_refusal
+from core.logs import log_refusal
 from core.request_headers import header, is_our_host
 
-from .connection import NO_DESCRIPTOR, ConnectionWatcher, WebSocketConnection
-from .framing import payloads
+from .connection import NO_DESCRIPTOR, ConnectionWatcher, WebSocketConnection, payloads
 from .protocol import WEBSOCKET_EXTENSION
 
 logger = logging.getLogger(__name__)

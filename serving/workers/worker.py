@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 import django
 import uvicorn
 
-from core.logs.uncaught import log_uncaught
 from core.process import wait_for_database
+from core.uncaught import log_uncaught
 from serving.metrics.worker_link import worker_link
 from serving.server import Server
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
-from core.contract.schema import describes
+from core.contract.parameters import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
@@ -28,8 +28,7 @@ from signals_feed.record import ARM, CLOSE, FILL, PUBLISH, plain_number
 from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 
-from .ledger import Hash, Kind, Position
-from .samples import FILLED_SIGNAL, SAMPLE_ARM, SAMPLE_EVIDENCE
+from .ledger import FILLED_SIGNAL, SAMPLE_ARM, SAMPLE_EVIDENCE, Hash, Kind, Position
 from .signals import NO_SUCH_SIGNAL, uuid_of
 
 ABOUT = (

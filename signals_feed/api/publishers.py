@@ -9,7 +9,7 @@ from msgspec import Meta
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
-from core.contract.schema import describes
+from core.contract.parameters import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
@@ -17,8 +17,7 @@ from core.times import iso_time
 from signals_feed.checked import MOST_CHECKED, CheckedResults, checked_results
 from signals_feed.marks import Mark
 from signals_feed.models import Signal
-from signals_feed.publishers.episodes import TrackRecord
-from signals_feed.publishers.equity import EquityPoint
+from signals_feed.publishers.episodes import EquityPoint, TrackRecord
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, scorecards
 from signals_feed.publishers.purses import Standing
 from signals_feed.publishers.record import ListName, Scorecard

@@ -10,11 +10,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
-from core.contract.cursors import Cursors
 from core.contract.errors import InvalidCursor, InvalidParameter, NotFound, SymbolNotFound
-from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
-from core.contract.ranges import Range, RangeSerializer, read_range
-from core.contract.schema import describes
+from core.contract.parameters import (
+    ChoiceParameter,
+    IntegerParameter,
+    QuerySerializer,
+    TextParameter,
+    describes,
+)
+from core.contract.ranges import Cursors, Range, RangeSerializer, read_range
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue

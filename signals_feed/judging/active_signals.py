@@ -14,7 +14,7 @@ from core import clock
 from instruments.catalogue import catalogue
 from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
-from signals_feed.closing import Closing
+from signals_feed.closing import Closing, minute_of
 from signals_feed.contradictions import MOST_AHEAD_MS
 from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, UNTOLD, WRITTEN, Arming, Decision
 from signals_feed.exits import Exit, at_current, by_minute, by_tick
@@ -22,7 +22,6 @@ from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence
 from signals_feed.record import DEACTIVATED, MOST_FEEDS, WITHHELD, Item
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, exact_price
-from signals_feed.stored_minutes import minute_of
 
 from .followed import Followed
 from .reading import Reach, SignalToWatch

@@ -13,14 +13,13 @@ from django.db.models import Exists, OuterRef, Q
 
 from core.times import epoch_ms_after
 from market.models import EngineState
-from signals_feed.closing import Closing
+from signals_feed.closing import Closing, read_minutes
 from signals_feed.decisions import Decision
 from signals_feed.exits import CANCELLED, EXPIRED, SignalLevels
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Evidence, Reached, Signal, WatchMark
 from signals_feed.record import ARM, FILL, RULES, Payload
 from signals_feed.rules import Quoted, StoredMinute, StoredMinutes
-from signals_feed.stored_minutes import read_minutes
 
 # No more parameters than SQLite takes in one query.
 IN_ONE_QUERY = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import CharField, Func, OuterRef, Q, Subquery
 
 from accounts.models import PUBLISHER
 from core.database import CompiledQuery
@@ -20,7 +20,26 @@ from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.record import plain_number
 from transparency.signing import signer
 
-from .published_name import PublishedName
+# What an entry of the ledger calls its publisher, as the database finds it in the payload.
+IN_POSTGRESQL = r"""UPPER(SUBSTRING(%(expressions)s FROM '"user":("(?:[^"\\]|\\.)*")'))"""
+IN_SQLITE = """
+UPPER(CASE WHEN JSON_VALID(%(expressions)s) THEN JSON_QUOTE(JSON_EXTRACT(%(expressions)s, '$.user')) END)
+"""
+
+
+class PublishedName(Func):
+    """As JSON, in capitals. Whatever the payload is, this does not fail, or nobody could write it: whether it
+    is a fact of ours is told by `verify_ledger`."""
+
+    output_field = CharField()
+    arity = 1
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
+        return self.as_sql(compiler, connection, template=IN_POSTGRESQL, **extra_context)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
+        return self.as_sql(compiler, connection, template=IN_SQLITE.strip(), **extra_context)
+
 
 Payload = dict[str, Any]
 FROZEN_TERMS = (
@@ -268,3 +287,13 @@ class LedgerEntry(models.Model):
 
 def chained(previous: str, payload: str) -> str:
     return hashlib.sha256((previous + payload).encode()).hexdigest()
+
+
+# The ledger as the log of checkpoints reads it: the texts of its entries are the leaves of a tree.
+class LedgerTexts:
+    def count(self) -> int:
+        return LedgerHead.objects.now().position
+
+    def texts(self, after: int, upto: int) -> Iterable[str]:
+        entries = LedgerEntry.objects.filter(position__gt=after, position__lte=upto).order_by("position")
+        return entries.values_list("payload", flat=True)

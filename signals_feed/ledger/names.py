@@ -12,12 +12,10 @@ from django.db import models
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Upper
 
-from accounts.looks import look_of
-from accounts.models import LOOKS_LIKE_ANOTHER, PSEUDONYM, PUBLISHER, User
+from accounts.models import LOOKS_LIKE_ANOTHER, PSEUDONYM, PUBLISHER, User, look_of
 from signals_feed.models import Signal
 
-from .ledger import LedgerEntry, canonical
-from .published_name import PublishedName
+from .ledger import LedgerEntry, PublishedName, canonical
 
 NAME_IS_TAKEN = (
     "Your username looks like that of another publisher: ask staff to give you another one, then publish."

@@ -1,7 +1,7 @@
 from django.db import migrations, models
 
 from core.schema import ConcurrentIndex
-from signals_feed.ledger.published_name import PublishedName
+from signals_feed.ledger.ledger import PublishedName
 
 
 class Migration(migrations.Migration):

@@ -5,8 +5,7 @@ import json
 
 from django.db import migrations
 
-from accounts.looks import look_of
-from accounts.models import PSEUDONYM
+from accounts.models import PSEUDONYM, look_of
 from signals_feed.ledger.names import digest_of, folded
 
 

@@ -1,22 +1,34 @@
-"""/ledger: what the ledger is, its entries, and a check that the visitor's own browser makes."""
+"""/ledger: what the ledger is, its entries, the checks that a visitor's own browser makes, and the bundles
+that prove a publisher's record elsewhere."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+import os
+from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
+from io import BufferedReader
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import render
+from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
+from core.contract.errors import Overloaded, page_or_body
+from core.plain_json import encode
+from signals_feed.api.signals import uuid_of
+from signals_feed.bundle.building import open_bundle
+from signals_feed.checked import FRESH_S, checked_marks, checked_results
 from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.proof import PROVEN_TERMS
-from signals_feed.models import Signal
+from signals_feed.models import Signal, SignalQuerySet
+from signals_feed.publishers.lookup import find
 from signals_feed.record import AT_LAST
 from transparency.models import Cosignature, SignedCheckpoint
 
@@ -136,3 +148,94 @@ SENTENCES: dict[str, Callable[[dict[str, Any], int | None], str]] = {
     LedgerEntry.Kind.REMOVE: removal,
     LedgerEntry.Kind.ARCHIVE: archive,
 }
+
+
+# /publishers/{name}/bundle.zip: everything of a publisher, to be verified without this service.
+BLOCK_BYTES = 256 * 1024
+
+
+class FileBlocks:
+    """Read as fast as somebody takes them."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file, self.close = file, file.close
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while block := await asyncio.to_thread(self._file.read, BLOCK_BYTES):
+            yield block
+
+
+@require_safe
+def publisher_bundle(request: HttpRequest, user: str) -> HttpResponseBase:
+    publisher = find(user)
+    if publisher is None:
+        raise Http404
+    try:
+        file = open_bundle(publisher.user_id)
+    except Overloaded as refusal:
+        return page_or_body(request, refusal)
+    etag = f'"{Path(file.name).stem}"'
+    headers = {
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
+        "Content-Disposition": 'attachment; filename="bundle.zip"',
+        "Cache-Control": "no-cache",
+        "ETag": etag,
+    }
+    unchanged = get_conditional_response(request, etag=etag)
+    if unchanged is None and request.method == "GET":
+        return StreamingHttpResponse(FileBlocks(file), headers=headers, content_type="application/zip")
+    file.close()
+    return unchanged or HttpResponse(headers=headers, content_type="application/zip")
+
+
+# The marks of results, for lists: checked against evidence and ledger a short while before, at most.
+MOST_ASKED = 100
+
+
+@require_safe
+def checked_signals(request: HttpRequest) -> HttpResponse:
+    """The marks of those that are asked for. What waits for its fill has none yet."""
+    signals = list(asked_for(request))
+    found, active = checked_marks.of(signals), {each.pk for each in signals if each.closed_at is None}
+    marks = {
+        str(pk): ["", "Unfilled"] if mark is None else [mark, mark.label]
+        for pk, mark in found.items()
+        if mark is not None or pk not in active
+    }
+    return answer({"marks": marks}, "no-store" if active else f"private, max-age={FRESH_S}")
+
+
+@require_safe
+def filled_signals(request: HttpRequest) -> HttpResponse:
+    """Null while a signal waits for its fill; what was filled as it was published is left out."""
+    asked = [each for each in asked_for(request) if each.rules > 1]
+    fills = {str(each.pk): shown_fill(each) for each in asked if not each.is_unfilled}
+    return answer(
+        {"fills": fills, "unfilled": [str(each.pk) for each in asked if each.is_unfilled]}, "no-store"
+    )
+
+
+def shown_fill(signal: Signal) -> float | None:
+    return None if signal.fill_price is None else round(float(signal.fill_price), signal.instrument.digits)
+
+
+def asked_for(request: HttpRequest) -> SignalQuerySet:
+    wanted = request.GET.get("ids", "").split(",")[:MOST_ASKED]
+    known = [pk for text in wanted if (pk := uuid_of(text))]
+    return Signal.objects.select_related("instrument").filter(pk__in=known)
+
+
+@require_safe
+def publisher_marks(request: HttpRequest, user: str) -> HttpResponse:
+    """How many of a publisher's newest results have which mark."""
+    publisher = find(user)
+    if publisher is None:
+        raise Http404
+    counts = checked_results.of(publisher).counts
+    marks = [[mark, mark.label, count] for mark, count in counts]
+    # They were found some minutes ago already.
+    return answer({"marks": marks}, "no-store")
+
+
+def answer(found: dict[str, object], kept: str) -> HttpResponse:
+    return HttpResponse(encode(found), content_type="application/json", headers={"Cache-Control": kept})

@@ -1,7 +1,9 @@
 """Publishers and their scorecards, which are kept in memory and completed when somebody asks."""
 
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from threading import Lock
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,13 +16,99 @@ from core import clock
 from core.contract.errors import Overloaded
 from core.deadlines import patient
 from core.times import moment
+from instruments.catalogue import catalogue
+from market import runtime as market
+from market.models import LastQuote
+from signals_feed.exits import exit_price, gain
 from signals_feed.ledger.names import HeldName
 from signals_feed.models import Signal, SignalQuerySet
+from signals_feed.rules import exact_price
 
-from .present_prices import PresentPrices
-from .record import Event, Record, Scorecard, place
+from .record import Event, Filled, Mark, Record, Scorecard, place
 from .stored_events import StoredSignal, stored_signals
 from .verdicts import Judging, verdicts
+
+# A publisher's signals, for themselves.
+OWN = (
+    *("id", "instrument__symbol", "direction", "entry", "stop_loss", "take_profit", "tradable_price"),
+    *("fill_price", "filled_at", "status", "published_at", "expires_at", "cancel_reason", "cancelled_at"),
+    *("close_price", "closed_at", "close_reason", "pnl", "pnl_percent", "pnl_r", "best_r", "worst_r"),
+)
+
+
+def has_published(user: User) -> bool:
+    return Signal.objects.filter(user=user).exists()
+
+
+def open_symbols(user: User) -> Iterable[str]:
+    return Signal.objects.active().filter(user=user).values_list("instrument__symbol", flat=True)
+
+
+def own_signals(user: User) -> Iterable[Mapping[str, object]]:
+    own = Signal.objects.filter(user=user).order_by("published_at", "pk")
+    rows: Iterable[Mapping[str, object]] = own.values(*OWN)
+    return rows
+
+
+# What open signals would gain if they closed now.
+class PresentPrices:
+    """Those of one answer, so that each instrument is looked up once."""
+
+    def __init__(self) -> None:
+        self._quotes: dict[str, tuple[Decimal, Decimal] | None] = {}
+
+    def mark(self, filled: Filled) -> Mark:
+        if filled.symbol not in self._quotes:
+            self._quotes[filled.symbol] = bid_and_ask(filled.symbol)
+        quote = self._quotes[filled.symbol]
+        if quote is None:
+            # Nobody knows how it would have ended: a loser must not stay out of the figures for ever.
+            is_over = filled.expires_at < moment(clock.now_ms())
+            return Mark(-filled.distance if is_over else Decimal(0))
+        gained = gain(filled.direction, filled.paid, exit_price(filled.direction, *quote))
+        return Mark(gained if filled.holds else min(gained, Decimal(0)))
+
+
+def bid_and_ask(symbol: str) -> tuple[Decimal, Decimal] | None:
+    """The last ones, also of an instrument that was deactivated since. None where nobody may be told them:
+    a figure would tell them too."""
+    facts = catalogue.known(symbol)
+    if facts is None or facts.is_withheld:
+        return None
+    if quote := market.quote(symbol):
+        return exact_price(quote.bid), exact_price(quote.ask)
+    stored = LastQuote.objects.filter(pk=facts.id).values_list("bid", "ask").first()
+    bid, ask = stored or (None, None)
+    return None if bid is None or ask is None else (round(bid, facts.digits), round(ask, facts.digits))
+
+
+# Pages of a list of signals, by their numbers.
+PER_PAGE = 20
+
+
+class SignalsPage(NamedTuple):
+    number: int
+    first: int
+    """The signal at its top, counted from the newest, which is 1."""
+    last: int
+    total: int
+
+    @property
+    def newer(self) -> int:
+        """The number of the page before it; 0 if there is none."""
+        return self.number - 1
+
+    @property
+    def older(self) -> int:
+        return self.number + 1 if self.last < self.total else 0
+
+
+def read_page(text: str, total: int) -> SignalsPage:
+    """The first page for what is no number, the last one for a number beyond it."""
+    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    number = min(max(asked, 1), max(1, -(-total // PER_PAGE)))
+    return SignalsPage(number, (number - 1) * PER_PAGE + 1, min(number * PER_PAGE, total), total)
+
 
 # The same text for unknown names, so that it does not reveal who has an account.
 NO_SUCH_PUBLISHER = "Nobody with this name has published a signal. Use the name as the feed shows it."

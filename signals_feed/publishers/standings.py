@@ -23,8 +23,7 @@ from core.threads import in_thread
 from core.times import moment
 from signals_feed.models import PERMISSION, Signal
 
-from .lookup import ACTIVE, CLOSED, WAIT_S, WAITING, Publisher, scorecards
-from .present_prices import PresentPrices
+from .lookup import ACTIVE, CLOSED, WAIT_S, WAITING, PresentPrices, Publisher, scorecards
 from .purses import Standing
 from .record import LISTS, ListName, Scorecard
 from .stored_events import DEMONSTRATION, PUSHED

@@ -1,14 +1,20 @@
 """Publishing, closing and cancelling signals: each writes the fact, its evidence, its event and its ledger
 entry in one transaction."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
+from django.db.models import F, Max, Window
+from django.db.models.functions import Coalesce, Greatest, Lag, Least
 
 from accounts.models import Account, User
 from core import clock
@@ -17,19 +23,22 @@ from core.deadlines import patient
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
-from instruments.catalogue import WITHHELD, catalogue
+from instruments.catalogue import WITHHELD, catalogue, may_be_handed_on
 from instruments.facts import InstrumentFacts
-from instruments.handing_on import may_be_handed_on
 from instruments.models import Instrument, WithheldSource
 from instruments.sources import REPLAY
 from market import runtime as market
 from market.engine import SeriesEnding
-from market.models import LastQuote
+from market.models import Candle, LastQuote
 from market.own_prices import makes_price
-from market.store import hold_series
+from market.store import hold_series, present_kind
 from signals_feed import exits
+from signals_feed.checking import close_requested
 from signals_feed.closing import Closing, close_signal, close_signals
 from signals_feed.decisions import BY_STAFF, cancel_fact
+from signals_feed.exits import exit_price, result
+from signals_feed.figures import gain_text, in_r, tone
+from signals_feed.figures import price as price_text
 from signals_feed.ledger.beginning import begin_when_known, have_begun
 from signals_feed.ledger.ledger import (
     Fact,
@@ -42,9 +51,41 @@ from signals_feed.ledger.ledger import (
 )
 from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
 from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
-from signals_feed.publishers.rank_unit import rank_unit_of_hour
 from signals_feed.record import RULES
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
+
+from ..publishers.purses import JUMP_IN_UNITS, JUMPS_OF_DAYS
+
+# The unit of `rank_r`, from the minutes that are stored of an instrument.
+# What is known for less time may never have shown how it jumps.
+KNOWN_FOR = timedelta(days=90)
+STEP = Decimal("0.00000001")
+
+
+def rank_unit_of_hour(instrument_id: int, at: datetime) -> Decimal | None:
+    """It reads half a million minutes, so not for each of those who publish at once."""
+    key = f"rank-unit-{instrument_id}-{at:%Y%m%d%H}"
+    unit: Decimal | None = cache.get_or_set(key, lambda: rank_unit(instrument_id, at), timeout=3600)
+    return unit
+
+
+def rank_unit(instrument_id: int, at: datetime) -> Decimal | None:
+    """None for an instrument whose minutes do not go back far enough: its signals are not ranked."""
+    minutes = Candle.objects.filter(
+        instrument=instrument_id,
+        simulated=present_kind(instrument_id),
+        timeframe="1m",
+        opened_at__gte=at - timedelta(days=JUMPS_OF_DAYS),
+        opened_at__lt=at,
+    ).order_by()
+    if not minutes.filter(opened_at__lte=at - KNOWN_FOR).exists():
+        return None
+    # No tick moves the price further than its minute does from the last price before it.
+    before = Coalesce(Window(Lag("close"), order_by="opened_at"), F("open"))
+    moves = minutes.annotate(move=Greatest("high", before) - Least("low", before))
+    largest = Decimal(moves.aggregate(largest=Max("move"))["largest"])
+    return (largest / JUMP_IN_UNITS).quantize(STEP, ROUND_HALF_UP)
+
 
 NOT_TRADED = {
     "closed": "The market of {symbol} is closed. You can publish and close signals once it opens.",
@@ -412,3 +453,44 @@ def _last_quote(ending: SeriesEnding, epoch: str, signal: Signal) -> Quoted:
 def _entry_quote(signal: Signal) -> Quoted:
     unknown = Quoted(signal.tradable_price, signal.tradable_price, epoch_ms_after(signal.published_at))
     return signal.entry_quote() or unknown
+
+
+# A publisher's active signals, for themselves: what each would give if it were closed now.
+def active_signals(user: User) -> list[tuple[Signal, dict[str, Any]]]:
+    own = Signal.objects.active().filter(user=user).for_feed().select_related("instrument")
+    signals = list(own)
+    asked = close_requested([signal.pk for signal in signals if signal.rules > 1])
+    return [(signal, result_now(signal) | state_of(signal, asked)) for signal in signals]
+
+
+def state_of(signal: Signal, to_close: Collection[UUID]) -> dict[str, Any]:
+    """In words, with the look of its badge; the fill unless it was filled as it was published."""
+    if signal.cancel_reason:
+        state, badge = "being cancelled", "rolled"
+    elif signal.pk in to_close:
+        state, badge = "asked to close", "rolled"
+    else:
+        state, badge = ("waiting for its fill", "") if signal.waits_for_fill else ("active", "active")
+    shown = {"state": state, "badge": badge}
+    if signal.rules == 1:
+        return shown
+    price = signal.fill_price
+    return shown | {"fill": "waiting" if price is None else price_text(price, signal.instrument.digits)}
+
+
+def result_now(signal: Signal) -> dict[str, Any]:
+    """The result of closing it now; empty without a fill or a quote, or if that may not be shown."""
+    facts = catalogue.find(signal.instrument.symbol)
+    quote = current_quote(signal.instrument.symbol)
+    if signal.paid is None or quote is None or facts is None or not facts.is_offered:
+        return {}
+    price = exit_price(signal.direction, quote.bid, quote.ask)
+    # Of entry and fill it is the worse already.
+    terms = signal.entry, signal.stop_loss, signal.paid
+    earned = result(signal.direction, *terms, price, signal.instrument.pip_size)
+    return {
+        "price": price_text(price, signal.instrument.digits),
+        "gain": gain_text(signal.instrument, earned.pnl, earned.pnl_percent),
+        "r": in_r(earned.pnl_r),
+        "tone": tone(earned.pnl_r),
+    }

@@ -1,5 +1,11 @@
-"""The settings panel's page for publishers: a form beside the live quote, and their signals."""
+"""The settings panel's pages for publishers: how one becomes a publisher, a form beside the live quote with
+its preview, and their signals."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
@@ -14,25 +20,154 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.models import User
-from accounts.number_fields import DecimalNumberField
-from accounts.panel import PersonRequest, post_only
+from accounts.form_fields import DecimalNumberField, OneLineField, without_separators
+from accounts.models import LONGEST_REASON, Account, User
+from accounts.panel import PersonRequest, address_for_answers, post_only
 from core import clock
 from core.times import age_text, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from signals_feed.checking import check_signals
-from signals_feed.figures import NARROW, gains, in_words
+from signals_feed.exits import Result, paid_entry, result
+from signals_feed.figures import NARROW, gain_text, gains, in_r, in_words, signed
+from signals_feed.figures import price as price_text
 from signals_feed.ledger.beginning import are_due
+from signals_feed.ledger.names import looks_like_another
 from signals_feed.models import LIFETIME, PERMISSION, Signal
-from signals_feed.publishers.paging import read_page
-from signals_feed.rules import SignalRefused, SignalTerms
+from signals_feed.publishers.lookup import read_page
+from signals_feed.publishers.requests import (
+    PublisherRequest,
+    PublisherRequestRefused,
+    ask_to_publish,
+    withdraw_request,
+    withdrawn_at,
+)
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, faults_of
 
-from .actions import SignalNotActive, close_by_hand, current_quote, publish
-from .active import active_signals
-from .becoming import becoming_page
-from .preview import preview
+from .actions import SignalNotActive, active_signals, close_by_hand, current_quote, publish
+
+# What a form would publish, computed as the service will compute it: before anybody sends it.
+PRICE = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+PRICES = ("entry", "stop_loss", "take_profit")
+
+
+def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
+    """What is wrong with the terms so far, by field; once all prices are right, their risk and reward.
+    Without an entry, that is the market's."""
+    direction = typed.get("direction", "")
+    texts = {name: text for name in PRICES if (text := typed.get(name, "").strip())}
+    if quote is None or direction not in ("buy", "sell") or not texts:
+        return {}
+    prices = {name: price for name, text in texts.items() if (price := read_price(text)) is not None}
+    market = quote.ask if direction == "buy" else quote.bid
+    example = f"{market:.{facts.digits}f}"
+    is_at_market = "entry" not in texts
+    if is_at_market:
+        prices = {"entry": market, **prices}
+    faults = {name: f"This is not a price. Write it like {example}." for name in texts if name not in prices}
+    faults |= {each.field: str(each) for each in faults_of(direction, prices, quote, facts.digits)}
+    if faults or len(prices) < len(PRICES):
+        return {"faults": faults}
+    found = computed(facts, quote, SignalTerms(facts.symbol, direction, **prices))
+    return {**found, "is_at_market": True} if is_at_market else found
+
+
+def computed(facts: InstrumentFacts, quote: Quoted, terms: SignalTerms) -> dict[str, Any]:
+    try:
+        entry, tradable = check(terms, quote, facts.digits)
+    except SignalRefused as refusal:
+        return {"faults": {refusal.field: str(refusal)}}
+    paid = paid_entry(terms.direction, entry, tradable)
+    ends = {"risk": terms.stop_loss, "reward": terms.take_profit}
+    prices = {"entry": entry, "stop_loss": terms.stop_loss, "take_profit": terms.take_profit, "paid": paid}
+    results = {name: result_at(facts, terms, entry, tradable, price) for name, price in ends.items()}
+    return {
+        "faults": {},
+        **{name: price_text(price, facts.digits) for name, price in prices.items()},
+        **{name: outcome(facts, earned) for name, earned in results.items()},
+        "ratio": f"1 : {results['reward'].pnl_r:,.2f}",
+    }
+
+
+def result_at(
+    facts: InstrumentFacts, terms: SignalTerms, entry: Decimal, tradable: Decimal, price: Decimal
+) -> Result:
+    """Of a close at that price."""
+    return result(terms.direction, entry, terms.stop_loss, tradable, price, Decimal(str(facts.pip_size)))
+
+
+def outcome(facts: InstrumentFacts, earned: Result) -> dict[str, str]:
+    gain, percent = gain_text(facts, earned.pnl, earned.pnl_percent), f"{signed(earned.pnl_percent)}%"
+    return {"r": in_r(earned.pnl_r), "gain": gain, "percent": "" if percent == gain else percent}
+
+
+def read_price(text: str) -> Decimal | None:
+    """Written as prices are: not as 1e0, nor as inf."""
+    plain = without_separators(text)
+    return Decimal(plain) if PRICE.fullmatch(plain) else None
+
+
+# The settings panel's page for those who do not publish yet: asking staff, and what became of it.
+PAGE = "publish_signals"
+SHOWN = 10
+
+
+class AskToPublishForm(forms.Form):
+    why = OneLineField(
+        LONGEST_REASON,
+        label="What you would publish",
+        help_text="A sentence on the markets and the method.",
+        error_messages={"required": "Describe in a sentence what you would publish."},
+    )
+
+
+def becoming_page(
+    request: PersonRequest, form: AskToPublishForm | None = None, *, status: int = 200
+) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    asked = list(PublisherRequest.objects.filter(account=account)[:SHOWN])
+    waiting = next((each for each in asked if each.state == each.State.OPEN), None)
+    context = {
+        "withdrawn_at": withdrawn_at(account),
+        "looks_like_another": looks_like_another(request.user),
+        "has_published": Signal.objects.filter(user=request.user).exists(),
+        "active": active_signals(request.user),
+        "waiting": waiting,
+        "decided": [each for each in asked if each is not waiting],
+        "form": form or AskToPublishForm(),
+        "answers_to": address_for_answers(request.user),
+    }
+    return render(request, "signals/not_a_publisher.html", context, status=status)
+
+
+@post_only
+@login_required
+@never_cache
+def ask(request: PersonRequest) -> HttpResponse:
+    form = AskToPublishForm(request.POST)
+    if not form.is_valid():
+        return becoming_page(request, form, status=400)
+    try:
+        ask_to_publish(Account.objects.for_user(request.user), **form.cleaned_data, by=request.user)
+    except PublisherRequestRefused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, "Your request has been sent to the staff. This page shows their answer.")
+    return redirect(PAGE)
+
+
+@post_only
+@login_required
+@never_cache
+def withdraw(request: PersonRequest, pk: int) -> HttpResponse:
+    own = PublisherRequest.objects.filter(account=Account.objects.for_user(request.user))
+    try:
+        withdraw_request(get_object_or_404(own, pk=pk), by=request.user)
+        messages.success(request, "Your request has been withdrawn.")
+    except PublisherRequestRefused:
+        messages.info(request, "It has already been decided; see below.")
+    return redirect(PAGE)
 
 
 def offered() -> list[tuple[str, str]]:
@@ -115,7 +250,6 @@ def age_words(age_ms: int) -> str:
     return "now" if age_ms < 1000 else age_text(age_ms / 1000)
 
 
-PAGE = "publish_signals"
 CHART_TIMEFRAMES = ("5m", "15m", "1h", "4h")
 
 

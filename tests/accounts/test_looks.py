@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.looks import look_of
+from accounts.models import look_of
 
 FRED, ANNA, TOOL = "fred", "anna", "Tool_1"
 ALIKE = [

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.core.exceptions import ValidationError
 
-from accounts.number_fields import AMBIGUOUS, NO_WHOLE, DecimalNumberField, FloatNumberField, WholeNumberField
+from accounts.form_fields import AMBIGUOUS, NO_WHOLE, DecimalNumberField, FloatNumberField, WholeNumberField
 
 
 @pytest.mark.parametrize(

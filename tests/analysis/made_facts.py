@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from analysis.drivers.candles import TREND_WEIGHTS
+from analysis.drivers import TREND_WEIGHTS
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, NewsFact, QuoteFact, SignalFact
 from market.prices.candles import TIMEFRAMES
 

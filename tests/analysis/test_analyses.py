@@ -10,12 +10,19 @@ import redis.asyncio
 from django.conf import settings
 
 from accounts.keys.caller import Allowances, Caller
-from accounts.limits.ai_calls import AiCallStanding, used_on
+from accounts.limits.throttling import AiCallStanding, used_on
 from accounts.models import Account, AiUsage
-from analysis.ai_call_charge import AiCallCharge, CancellableReservation
-from analysis.analyses import Analyses, Answered
+from analysis.analyses import (
+    KEPT_MS,
+    AiCallCharge,
+    Analyses,
+    AnswerCache,
+    Answered,
+    AnswerKey,
+    CachedAnswer,
+    CancellableReservation,
+)
 from analysis.answer import Analysis
-from analysis.answer_cache import KEPT_MS, AnswerCache, AnswerKey, CachedAnswer
 from analysis.built_in import analyse
 from analysis.facts import Facts
 from core.contract.errors import AiQuotaExceeded

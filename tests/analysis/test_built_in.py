@@ -14,12 +14,9 @@ from msgspec.structs import replace
 
 from analysis.analysts import identifiers_of_healthy
 from analysis.answer import Analysis, Driver
-from analysis.built_in import agreement, analyse, clarity
-from analysis.drivers.candles import atr, ema, percentile
-from analysis.drivers.order_flow import Flows
-from analysis.drivers.published import weigh_news
+from analysis.built_in import agreement, analyse, clarity, levels_of, turns
+from analysis.drivers import Flows, atr, ema, percentile, weigh_news
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
-from analysis.levels import levels_of, turns
 from analysis.opinion import invented_numbers
 from core.times import MINUTE_MS, iso_ms
 from market.prices.records import CandlesEnded, SeriesBegan, TickAccepted

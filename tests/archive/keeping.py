@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from archive.folding.work import fold_what_is_due
+from archive.folding.fold import fold_what_is_due
 from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import TickKeeper
 from archive.manifests import ArchiveManifest, ManifestFile, decoded

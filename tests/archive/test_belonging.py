@@ -11,13 +11,13 @@ import time_machine
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from archive.api.index import ArchiveIndex
 from archive.belonging import NotOurs
-from archive.layout import OWNER
+from archive.index import ArchiveIndex
+from archive.manifests import OWNER
 from archive.models import Installation
 from archive.stores import ArchiveStore, DiskStore
 from core.contract.errors import Overloaded
-from operations.archived_ticks import why_not_written
+from operations.doctor.checks import why_not_written
 from tests.contract.archive.stored import store_day
 
 from .keeping import DAY, DAY_MS, fold, journal_of, manifest_of, store_of, tick, write

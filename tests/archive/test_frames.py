@@ -7,7 +7,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.journal.frames import MOST_BYTES, Frame, HeardRecords, Opened, framed, whole_frames
+from archive.journal import MOST_BYTES, Frame, HeardRecords, Opened, framed, whole_frames
 from market.prices.candles import PriceBar
 from market.prices.records import EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 

@@ -162,7 +162,7 @@ def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
 def test_what_does_not_fit_goes_the_oldest_first_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archive.journal.writer.MOST_WAITING", 1_000)
+    monkeypatch.setattr("archive.journal.MOST_WAITING", 1_000)
     journal = FullDisk(tmp_path / "var" / "ticks")
     writer = writer_in(journal)
     journal.is_full = True
@@ -217,7 +217,7 @@ def test_a_fault_of_ours_holds_no_checkpoint_up(tmp_path: Path, monkeypatch: pyt
         raise RuntimeError("a fault of ours")
 
     writer = writer_in(TickJournal(tmp_path / "ticks"))
-    monkeypatch.setattr("archive.journal.writer.framed", broken)
+    monkeypatch.setattr("archive.journal.framed", broken)
     writer.write(batch(1))
     assert (writer.lost, writer.fault) == (1, "it broke: see the log")
 

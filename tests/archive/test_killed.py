@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.folding.work import fold_what_is_due
+from archive.folding.fold import fold_what_is_due
 from archive.journal import HeardRecords, TickJournal
-from archive.layout import parse
+from archive.manifests import parse
 from archive.proving import verify_day
 from archive.stores import DiskStore
 from core.times import MINUTE_MS

@@ -18,14 +18,14 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from archive.folding import nightly
-from archive.folding.nightly import NotFolded, run_apart
+from archive.folding import fold
+from archive.folding.fold import NotFolded, run_apart
 from archive.journal import TickJournalWriter
 from archive.keeper import keeper
 from archive.management.commands.fold_archive import NICE, Command
 from archive.metrics import archive_metrics
 from archive.stores import DiskStore
-from operations.archived_ticks import check_archive
+from operations.doctor.checks import check_archive
 from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of, tick, write
 from tests.factories import make_instrument
 
@@ -182,8 +182,8 @@ Program = Callable[[str], int]
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     """Takes what is in the place of `manage.py`."""
-    monkeypatch.setattr(nightly, "IS_CHECKOUT", True)
-    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    monkeypatch.setattr(fold, "IS_CHECKOUT", True)
+    monkeypatch.setattr(fold, "ROOT", tmp_path)
     return (tmp_path / "manage.py").write_text
 
 

@@ -11,8 +11,7 @@ import pytest
 import time_machine
 
 from archive.proving import DayVerdict, verify_day
-from archive.proving.files import ArchivedMinute
-from archive.proving.rebuild import ArchivedTick
+from archive.proving.files import ArchivedMinute, ArchivedTick
 from archive.proving.signals import ArchivedDays, NotJudged, judge_again
 from core.threads import in_thread
 from core.times import MINUTE_MS, epoch_ms, moment, read_iso

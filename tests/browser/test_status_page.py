@@ -8,9 +8,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from status.components import NAMES
-from status.history import past_days
-from status.models import ComponentMinute, Incident, Minute
+from status.models import NAMES, ComponentMinute, Incident, Minute
+from status.summary import past_days
 from status.views import summary_cache
 from tests.factories import make_instrument, put_quote
 

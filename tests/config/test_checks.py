@@ -68,7 +68,7 @@ FOUND: list[tuple[dict[str, Any], str]] = [
 
 @pytest.fixture(autouse=True)
 def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("config.redaction.env", Environment({}))
+    monkeypatch.setattr("config.logging.env", Environment({}))
 
 
 def found(settings: Settings, **changes: Any) -> list[str | None]:
@@ -170,7 +170,7 @@ def test_folder_that_nobody_named_need_not_be_there_yet(settings: Settings) -> N
 def test_secret_that_a_line_of_the_log_may_show_is_warned_of(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, given: str
 ) -> None:
-    monkeypatch.setattr("config.redaction.env", Environment({name: given, "OANDA_TOKEN": "twelve-chars"}))
+    monkeypatch.setattr("config.logging.env", Environment({name: given, "OANDA_TOKEN": "twelve-chars"}))
     assert found(settings) == ["tickwire.W007"]
     assert check_production()[0].msg.startswith(f"{name} has a secret of fewer than 12 characters")
     refuse_unsafe()

@@ -11,7 +11,7 @@ import pytest
 
 from config.command_line.execution import execute
 from config.command_line.words import Reading, read
-from core.program.version import VERSION
+from core.version import VERSION
 from tests.patience import START_PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import environment

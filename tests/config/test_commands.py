@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from django.core.management import get_commands
 
-from config.command_line.help import COMMANDS
+from config.command_line.words import COMMANDS
 from tools.lint.modules import ROOMS, ROOT, texts
 
 

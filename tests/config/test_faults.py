@@ -16,9 +16,9 @@ import psycopg
 import pytest
 from django.db import utils
 
-from config.failures import explain
+from config.command_line.execution import explain
 from config.installation import make_secret
-from core.program.commands import ROOT
+from core.program import ROOT
 from tests.databases import prepared
 from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
 from tests.programs import services
@@ -159,7 +159,7 @@ def test_service_goes_on_without_a_reader(tmp_path: Path) -> None:
         assert httpx.get(f"{serving.url}/livez", timeout=PATIENCE_S).status_code == 200
     assert serving.stop() == 0
     # A machine that is too slow may be told of.
-    assert [line for line in serving.output.splitlines() if "[serving.readiness.monitor]" not in line] == []
+    assert [line for line in serving.output.splitlines() if "[serving.readiness]" not in line] == []
 
 
 WRONG_PASSWORD = 'password authentication failed for user "trader"'

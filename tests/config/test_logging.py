@@ -17,7 +17,7 @@ from accounts.keys.browser_tokens import issue_browser_token
 from config.environment.values import Environment
 from config.environment.variables import VARIABLES
 from config.logging import line_formatter
-from config.redaction import redact as redact_line
+from config.logging import redact as redact_line
 
 KEY = generate_key()
 INGEST = generate_key("tw_ingest_")
@@ -101,7 +101,7 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
-    monkeypatch.setattr("config.redaction.env", Environment(variables))
+    monkeypatch.setattr("config.logging.env", Environment(variables))
 
 
 @pytest.mark.parametrize("name", [each.name for each in VARIABLES.values() if each.is_secret])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.environment.page import env_example, markdown
+from config.environment.values import env_example, markdown
 from config.environment.variables import GROUPS, VARIABLES
 from config.management.commands import settings_table
 from tools.lint.modules import ROOMS, ROOT, texts

@@ -14,9 +14,9 @@ from pytest_django import DjangoDbBlocker
 from accounts.limits import throttle
 from accounts.limits.redis_window import RedisWindow
 from accounts.open_streams.redis_slots import RedisSlots
-from analysis.answer_cache import AnswerCache
-from core.events.trust import OutboxTrust
-from core.logs.requests import SAMPLED
+from analysis.analyses import AnswerCache
+from core.events.event_feed import OutboxTrust
+from core.logs import SAMPLED
 from tests.client import Api, Server
 from tests.contract.ways import servers
 from tests.databases.emptying import empty_database
@@ -45,9 +45,9 @@ def patience() -> Iterator[None]:
             patch.setattr(asking, "PATIENCE_S", PATIENCE_S)
         for name in ("core.threads.PROMPTLY_S", "core.events.event_feed.SURE_WITHIN_S"):
             patch.setattr(name, PATIENCE_S)
-        patch.setattr("archive.api.index.PROMPTLY_S", PATIENCE_S)
+        patch.setattr("archive.index.PROMPTLY_S", PATIENCE_S)
         patch.setattr(OutboxTrust, "STALE_AFTER_S", PATIENCE_S)
-        patch.setattr("pages.threads.PATIENCE_S", PATIENCE_S)
+        patch.setattr("pages.handler.PATIENCE_S", PATIENCE_S)
         yield
 
 
@@ -101,7 +101,7 @@ def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """For logs that write more lines as time goes on."""
     for log in SAMPLED:
         monkeypatch.setattr(log, "_clock", lambda: 0.0)
-    monkeypatch.setattr("core.logs.sampled.TELL_REST_EVERY_S", 3600.0)
+    monkeypatch.setattr("core.logs.TELL_REST_EVERY_S", 3600.0)
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from django.test import TransactionTestCase
 
 from accounts.models import Tier
 from config.back_office.roles import ROLES
-from pages.front.texts import write_first_texts
+from pages.front import write_first_texts
 from pages.models import SiteText
-from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
-from signals_feed.ledger.log_rules import LOG_TABLES
+from signals_feed.ledger.guards import KEPT_WHOLE, LOG_TABLES, put_up_triggers, take_down_triggers
 from signals_feed.ledger.trigger_rules import BEGUN
 from tests.factories import make_tiers
 

@@ -32,8 +32,8 @@ MADE_OF = (
     *(
         "config/back_office/roles.py",
         "accounts/rights.py",
-        "pages/front/texts.py",
-        "pages/front/first_texts/*",
+        "pages/front.py",
+        "pages/first_texts/*",
     ),
     *("requirements-dev.lock", "tests/databases/prepared.py", "tests/programs/services.py"),
 )

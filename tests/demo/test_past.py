@@ -23,7 +23,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.models import Candle, LastQuote, UnfinishedPast
 from market.prices.candles import DAY_MS
-from market.store.process_names import name_of
+from market.store.lease import name_of
 from signals_feed.models import Signal
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_candle, make_instrument

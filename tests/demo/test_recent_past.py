@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from core.times import MINUTE_MS, iso_ms
-from demo.instruments import seed_instruments
 from demo.market import seed_recent
 from demo.past import make_past
+from demo.seeding import seed_instruments
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.models import Candle, LastQuote, UnfinishedPast

@@ -10,11 +10,8 @@ from pytest_django import Settings
 from accounts.key_text import is_well_formed
 from accounts.models import Account, ApiKey, User
 from core.times import MINUTE_MS
-from demo.instruments import seed_instruments
-from demo.news import seed_news
 from demo.people import PUBLISHERS, STAFF, demo_keys, seed_people
-from demo.seeding import remove
-from demo.signals import seed_signals
+from demo.seeding import remove, seed_instruments, seed_news, seed_signals
 from instruments.catalogue import catalogue
 from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument, TradingCalendar

@@ -14,10 +14,9 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiKey, User
 from demo.market import seed_recent
-from demo.news import seed_news
 from demo.past import make_pasts
 from demo.people import seed_people
-from demo.signals import ACTIVE_SIGNALS, PAST_SIGNALS, seed_signals
+from demo.seeding import ACTIVE_SIGNALS, PAST_SIGNALS, seed_news, seed_signals
 from instruments.catalogue import catalogue
 from market.models import Candle, LastQuote
 from market.simulated_past import simulated_minutes

@@ -11,7 +11,7 @@ from accounts.limits import throttling
 from market.engine.bus import journal
 from market.streams.hub import backlog
 from market.streams.protocol import reading
-from market.streams.sessions.session import StreamSession
+from market.streams.session import StreamSession
 from serving.http import bounds, deadlines
 from serving.websocket import protocol
 

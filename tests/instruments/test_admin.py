@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accounts.number_fields import AMBIGUOUS
+from accounts.form_fields import AMBIGUOUS
 from core.events.kinds import EventKind
 from instruments.models import Instrument, TradingCalendar
 from tests.accounts.back_office.office import (

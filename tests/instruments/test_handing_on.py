@@ -14,8 +14,7 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
-from instruments.catalogue import NOTHING, Catalogue, catalogue, nothing_stored
-from instruments.handing_on import may_be_handed_on
+from instruments.catalogue import NOTHING, Catalogue, catalogue, may_be_handed_on, nothing_stored
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from tests.accounts.back_office.office import Office, published

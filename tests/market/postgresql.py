@@ -13,7 +13,7 @@ from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
 from config.environment import read_database_url
-from market.store import partitions
+from market.store import candle_rows
 from tests.programs.services import postgres
 
 
@@ -42,8 +42,8 @@ def migrate(migration: str = "") -> None:
 
 
 def clear() -> None:
-    for month in partitions.made():
-        partitions.drop(month)
+    for month in candle_rows.made():
+        candle_rows.drop(month)
     empty()
 
 

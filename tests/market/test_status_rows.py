@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from market.back_office.market_status import day_row
-from market.prices.day import DayStatistics
+from market.admin import day_row
+from market.prices.history import DayStatistics
 
 pytestmark = pytest.mark.services
 

@@ -13,10 +13,11 @@ from msgspec.structs import force_setattr
 
 from core.background import cancel_and_wait
 from news.background import HealthLog, checking_loop
-from news.language.endpoint import Endpoint
+from news.language import Endpoint
 from news.language_models import LanguageModel
 from news.scoring import (
     BuiltInModel,
+    LanguageSentiment,
     built_in_model,
     check_sentiment_model,
     current_model,
@@ -26,7 +27,6 @@ from news.scoring import (
     sentiment_models,
 )
 from news.sentiment import Score, SentimentFailed
-from news.sentiment.language import LanguageSentiment
 from tests.news.ingest.made_feeds import half_up
 from tests.news.language.language_server import KEY, Act, LanguageServer, answer, cut, hang, says
 from tests.news.sentiment.tiny_onnx import make_onnx

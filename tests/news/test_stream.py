@@ -20,7 +20,7 @@ from market.streams.announced_stream import LATEST, Announced
 from market.streams.protocol.messages import CATEGORIES
 from news.entering import enter_feed
 from news.models import NewsAnnouncement, NewsItem, Outcome, Source
-from news.newsroom.decisions import publish, take_back
+from news.newsroom import publish, take_back
 from news.stream import NewsStream, is_chosen, position_of, read
 from tests.core.events.following import follow
 from tests.factories import make_instrument, make_news

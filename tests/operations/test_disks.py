@@ -9,7 +9,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from operations.disks import disk_metrics
-from serving.metrics.snapshots import families
+from serving.metrics.worker_link import families
 
 # Linux has a disk of its own there.
 ELSEWHERE = Path("/dev/shm")  # noqa: S108 - read only

@@ -18,10 +18,10 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from archive.stores import S3Bucket
-from operations.archive_bucket import check_bucket
+from operations.doctor.checks import check_bucket
 from operations.last_backup import OLD, BackupWatch, check_last_backup
 from operations.models import LastBackup
-from serving.metrics.snapshots import families
+from serving.metrics.worker_link import families
 from tests.archive.stores.buckets import client_of, store_on_loopback
 from tests.databases import prepared
 from tests.market.postgresql import in_place

@@ -13,7 +13,7 @@ from django.utils import timezone
 from prometheus_client import CollectorRegistry
 
 from operations.copying.archive import Manifest
-from operations.copying.restoring import warnings
+from operations.copying.copies import warnings
 from operations.ledger_log import LATE, check_checkpoints
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from tests.operations.doctor.diagnoses import faults, only_fault

@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from accounts.ending import account_data
 from accounts.models import Tier, TierRequest, User
+from accounts.own_data import account_data
 from pages.models import SiteText
 from tests.accounts.back_office.office import Office, change, text_of
 from tests.factories import make_account, make_tiers, make_user

@@ -22,8 +22,8 @@ from django.test import AsyncRequestFactory
 from pytest_django.fixtures import Settings
 from servestatic.middleware import ServeStaticMiddleware
 
-from pages.modules import imports_of, modules_of
 from pages.static_files import COMMENT, HashedFiles, StaticFiles, are_collected, collect, without_comments
+from pages.terminal import imports_of, modules_of
 from tests.made_once import find_files
 
 IMPORTED = re.compile(
@@ -260,7 +260,7 @@ def test_each_form_of_import_is_known(tmp_path: Path, monkeypatch: pytest.Monkey
     }
     for name in ("one.js", "in/two.js", "three.js", "four.js"):
         (tmp_path / name).write_text(files.get(name, ""))
-    monkeypatch.setattr("pages.modules.finders.find", lambda name: str(tmp_path / name))
+    monkeypatch.setattr("pages.terminal.finders.find", lambda name: str(tmp_path / name))
     assert modules_of("one.js") == ("one.js", "in/two.js", "three.js", "four.js")
 
 

@@ -14,10 +14,9 @@ from django.urls import resolve, reverse
 
 from core.kept import Kept
 from pages import strangers
-from pages.strangers import KEPT_S, SHARE, SHARED, WORK_S, KeptPages, StrangersWork, kept_pages
+from pages.handler import end_page
+from pages.strangers import KEPT_S, ROUTE, SHARE, SHARED, WORK_S, KeptPages, StrangersWork, kept_pages
 from pages.terminal import kept_watchlist, recent_watchlist
-from pages.threads import end_page
-from pages.visits import ROUTE
 from signals_feed.models import Signal
 from signals_feed.publishers.standings import kept_standings, recent_standings
 from tests.client import Server

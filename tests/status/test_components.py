@@ -19,9 +19,8 @@ from market.streams.protocol.messages import KINDS
 from news.models import Source
 from serving.draining import draining
 from serving.metrics.http_requests import http_requests
-from serving.readiness.monitor import monitor
-from status.components import NAMES
-from status.models import ComponentMinute, ProcessReport
+from serving.readiness import monitor
+from status.models import NAMES, ComponentMinute, ProcessReport
 from status.recorder import MOST_WAITING, MinuteRecorder
 from status.watch import ComponentWatch, MinuteLooks, component_watch, fresh_share
 

@@ -7,16 +7,8 @@ from typing import Any
 
 import pytest
 
-from status.components import NAMES
-from status.history import (
-    DAYS,
-    ComponentDay,
-    ComponentHistory,
-    component_histories,
-    past_days,
-    uptime_text,
-)
-from status.models import ComponentMinute, Minute
+from status.models import NAMES, ComponentMinute, Minute
+from status.summary import DAYS, ComponentDay, ComponentHistory, component_histories, past_days, uptime_text
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
 MIDNIGHT = NOW.replace(hour=0, minute=0, second=0)

@@ -14,10 +14,8 @@ from django.utils import timezone
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.models import WithheldSource
-from status.components import NAMES
-from status.history import past_days
-from status.models import ComponentMinute, Incident, Minute
-from status.summary import InstrumentFreshness
+from status.models import NAMES, ComponentMinute, Incident, Minute
+from status.summary import InstrumentFreshness, past_days
 from status.views import summary_cache
 from status.watch import component_watch
 from tests.factories import make_instrument, put_quote

@@ -29,23 +29,21 @@ TEXTS = ("accounts.page_tokens", "accounts.demo_login", "accounts.known_device",
 # Modules, or packages with all that is in them: tested as tables.
 PURE = {
     "accounts": "key_text",
-    "analysis": "answer built_in drivers.candles drivers.order_flow drivers.published facts levels opinion"
-    " samples",
+    "analysis": "answer built_in drivers facts opinion samples",
     "core": "events.kinds plain_json steady_clock",
     "demo": "publisher_rules",
     "instruments": "facts hours sheets sources",
-    "market": "engine.admission engine.bus.journal engine.feeds.venues.venue_quotes engine.files"
-    " engine.importing.batch_check engine.importing.coarser engine.importing.minutes engine.importing.tally"
-    " prices simulated streams.chaos streams.docs streams.hub.backlog streams.hub.delivery"
-    " streams.hub.subscribers streams.protocol.messages streams.protocol.reading streams.protocol.refusals"
+    "market": "engine.admission engine.bus.journal engine.venues.venue_quotes engine.files"
+    " engine.importing.minutes engine.importing.tally"
+    " prices simulated streams.asyncapi streams.chaos streams.hub.backlog streams.hub.delivery"
+    " streams.hub.subscribers streams.protocol.messages streams.protocol.reading"
     " streams.protocol.replies streams.protocol.subscriptions streams.resume streams.wire",
-    "news": "addresses digests ingest.parsing ingest.stories labels language.endpoint sentiment.features"
-    " sentiment.lexicon sentiment.linear sentiment.model sentiment.signs",
+    "news": "addresses ingest.parsing ingest.stories labels language"
+    " sentiment.linear sentiment.model sentiment.signs",
     "pages": "watchlist",
-    "serving": "draining http.bounds readiness.findings websocket.bounds websocket.connection"
-    " websocket.framing workers.slot",
+    "serving": "draining findings http.bounds websocket.bounds websocket.connection workers.slot",
     "signals_feed": "bundle.writing contradictions exits judge ledger.proof ledger.trigger_rules levels"
-    " marks publishers.episodes publishers.equity publishers.purses publishers.record"
+    " marks publishers.episodes publishers.purses publishers.record"
     " record rules venue_days wire",
     "status": "picture",
     "transparency": "checkpoints keys merkle notes offers",
@@ -56,10 +54,10 @@ ANSWERS = re.compile(r"\bdjango\.http\b|\brest_framework\b|Response\b|\bOutgoing
 # What answers with JSON past core.plain_json.
 SPELLED_OUT = {
     "market/streams/wire.py": "a number that needs it is spelled out",
-    "news/language/transport.py": "to a language model",
+    "news/language_models.py": "to a language model",
     "pages/documents/samples.py": "no number with a fraction",
-    "pages/documents/reference/streams.py": "spelled out",
-    "serving/readiness/answers.py": "texts alone",
+    "pages/documents/stream_reference.py": "spelled out",
+    "serving/readiness.py": "texts alone",
     "signals_feed/publishing/pages.py": "prices as texts, for our own page",
 }
 # What reads the environment: the door of the table of variables, and a probe that runs by itself.

@@ -13,9 +13,19 @@ import scipy.sparse as sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from news.sentiment.features import Features, features
-from news.sentiment.lexicon import FILE as LEXICON
-from news.sentiment.linear import GROUPS, RARITY_STEPS, GroupFacts, ModelFacts, Tables, Weights, pieces, place
+from news.sentiment.linear import (
+    GROUPS,
+    RARITY_STEPS,
+    Features,
+    GroupFacts,
+    ModelFacts,
+    Tables,
+    Weights,
+    features,
+    pieces,
+    place,
+)
+from news.sentiment.signs import FILE as LEXICON
 
 from .examples import OWN, LabelledHeadline, folds
 

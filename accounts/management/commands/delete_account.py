@@ -4,7 +4,7 @@ from typing import Any
 from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.ending.deletion import DeletionRefused, delete_account
+from accounts.deletion import DeletionRefused, delete_account
 from accounts.models import PUBLISHER, User
 
 LEFT = (

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.ending.account_data import account_data
 from accounts.models import User
+from accounts.own_data import account_data
 
 
 class Command(BaseCommand):

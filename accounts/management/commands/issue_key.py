@@ -13,7 +13,7 @@ from accounts.key_text import generate_key
 from accounts.keys.issuing import TooManyKeys, issue_keys
 from accounts.limits.tiers import change_tier
 from accounts.models import Account, Tier, User
-from core.program.operators import operator
+from core.program import operator
 
 # In one transaction, for whose end revocations wait.
 BATCH = 500

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from archive.belonging import NotOurs, adopt
 from archive.folding.day_files import NotUsable
-from archive.folding.work import Busy, fold_what_is_due
+from archive.folding.fold import Busy, fold_what_is_due
 from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
 from archive.stores import StoreFault, archive_store
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from core.process import wait_for_database
-from core.program.commands import command
+from core.program import command
 
 LOCK_NOT_AVAILABLE = "55P03"
 # On a machine that has just started PostgreSQL may still be replaying its log.

@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from config.environment import BASE_DIR
-from config.environment.page import env_example, markdown
+from config.environment.values import env_example, markdown
 
 PAGE = BASE_DIR / "docs" / "operate" / "settings.md"
 

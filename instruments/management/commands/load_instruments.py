@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from core.program.operators import operator
+from core.program import operator
 from instruments.saving import CALENDARS, INSTRUMENTS, NEW, SHIPPED, SKIP, UPDATE, BadRows, Table, load
 from instruments.sheets import BadSheet, read_sheet
 

@@ -10,10 +10,10 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, REPLAY
 
+from ..venues import binance, kraken, oanda
 from .demo_feed import DemoFeed
 from .feed import MarketFeed
 from .replay import ReplayFeed
-from .venues import binance, kraken, oanda
 
 
 class Venue(NamedTuple):

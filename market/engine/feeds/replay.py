@@ -15,7 +15,7 @@ import msgspec
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
-from market.engine.files import bars
+from market.engine.files import separated
 from market.engine.files.dukascopy import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
@@ -143,7 +143,7 @@ class ReplayFiles:
         try:
             for path in self._files_of(facts.symbol):
                 with TickFile(str(path), block=BLOCK) as file:
-                    if file.format.basis == bars.BASIS:
+                    if file.format.basis == separated.BASIS:
                         raise BadFile(f"{path} holds bars, which cannot be played: import them instead.")
                     point = usual_point(str(path), facts.symbol, facts.digits)
                     for batch in file.batches(facts.symbol, point):

@@ -14,9 +14,9 @@ from market.engine.engine import Engine
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
+from ..venues.venue_history import LONGEST_MS
 from .feed import FeedPace, MarketFeed, Unheard
 from .registry import VENUES, is_moved
-from .venues.venue_history import LONGEST_MS
 
 logger = logging.getLogger(__name__)
 MakeFeed = Callable[[str, list[InstrumentFacts]], MarketFeed]

@@ -1,8 +1,13 @@
-"""What a format of files of ticks says of itself, and how lines, columns and times are read."""
+"""What a format of files of ticks says of itself, how lines, columns and times are read, and the format of
+our own recordings."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
+import msgspec
+
+from core.plain_json import spelled_out
 from core.times import epoch_ms_before, read_iso
 from market.prices.records import Tick
 
@@ -125,3 +130,31 @@ def read_stamps(stamps: Sequence[str]) -> list[int]:
     if max(values) < MOST:
         return values
     return [value // 1000 if value >= MOST else value for value in values]
+
+
+# Our own recordings: a tick as JSON on each line, of any number of symbols.
+SAMPLE = '{"symbol":"EURUSD","bid":1.0841,"ask":1.08424,"time_ms":1795262400250}'
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Tick)
+_read_all = by_line(lambda text, symbol: _decoder.decode_lines(text))
+
+
+def encode(ticks: list[Tick]) -> bytes:
+    return spelled_out(_encoder.encode_lines(ticks))
+
+
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
+    for batch in _read_all(blocks, subject, start):
+        of_symbol = [tick.symbol == subject.symbol for tick in batch.ticks]
+        if all(of_symbol):
+            yield batch
+        else:
+            ticks, lines = compress(batch.ticks, of_symbol), compress(batch.lines, of_symbol)
+            yield batch._replace(ticks=list(ticks), lines=list(lines))
+
+
+def matches(head: bytes, path: str) -> bool:
+    return head.lstrip().startswith(b"{") and b'"time_ms"' in head
+
+
+RECORDING = Format("recording", SAMPLE, matches, read)

@@ -1,7 +1,10 @@
-"""The files of one import in their order, a day at a time, from where an earlier import stopped."""
+"""The files of one import in their order, a day at a time, from where an earlier import stopped. A file whose
+prices have another unit is refused."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from datetime import timedelta
+from statistics import median
 from typing import Any, NamedTuple
 
 from django.db import models, transaction
@@ -10,19 +13,51 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
-from market.engine.files import bars
+from market.engine.files import separated
 from market.engine.files.dukascopy import BI5, usual_point
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
-from market.models import UnfinishedImport
+from market.models import Candle, UnfinishedImport
 from market.prices.candles import DAY_MS, PriceBar
 from market.prices.records import Tick
 
-from .batch_check import BatchCheck
-from .minutes import BarMinutes, FileEnd, FileMinutes
-from .scale import refuse_another_scale
+from .minutes import BarMinutes, BatchCheck, FileEnd, FileMinutes
 from .storing import keep_quote, since_when_a_venue_fills, store_minutes
 from .tally import ImportTally, LineFault, StoppedAtFault
+
+# Prices of a file beside those that are stored: a unit that is wrong by a power of ten shows in them.
+NEAR = timedelta(days=30)
+MOST_TIMES = 10
+
+# The finest, and the finest that is kept whatever its age.
+LOOKED_AT = ("1m", "1h")
+
+
+def refuse_another_scale(facts: InstrumentFacts, path: str, ticks: Sequence[Tick], point: float) -> None:
+    near = nearest_candle(facts, ticks[0].time_ms)
+    if near is None:
+        return
+    price, known = median(tick.bid for tick in ticks), float(near.close)
+    if max(price, known) > MOST_TIMES * min(price, known):
+        raise BadFile(
+            f"{path} has prices near {price:.{facts.digits}f} in units of {point:.10g}, and the candle "
+            f"stored nearest, of {near.opened_at:%Y-%m-%d %H:%M} UTC, closes at {known:.{facts.digits}f}. "
+            "Name the right unit with --point, or the same if it is the candle that is wrong."
+        )
+
+
+def nearest_candle(facts: InstrumentFacts, at_ms: int) -> Candle | None:
+    at, own = moment(at_ms), Candle.objects.filter(instrument_id=facts.id, simulated=False)
+    near = [
+        candle
+        for of in (own.filter(timeframe=timeframe) for timeframe in LOOKED_AT)
+        for side in (
+            of.filter(opened_at__range=(at - NEAR, at)).order_by("-opened_at"),
+            of.filter(opened_at__range=(at, at + NEAR)).order_by("opened_at"),
+        )
+        for candle in side[:1]
+    ]
+    return min(near, key=lambda candle: abs(candle.opened_at - at), default=None)
 
 
 class ImportTerms(NamedTuple):
@@ -88,7 +123,7 @@ class Importer:
                 ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=self._terms.facts.symbol)
 
     def _of(self, digests: list[str]) -> models.QuerySet[UnfinishedImport]:
-        bases = self._terms.candle_price, "trades", bars.BASIS
+        bases = self._terms.candle_price, "trades", separated.BASIS
         instrument_id = self._terms.facts.id
         return UnfinishedImport.objects.filter(
             instrument_id=instrument_id, digest__in=digests, basis__in=bases
@@ -103,7 +138,7 @@ class FileImport:
         self._basis = file.format.basis or terms.candle_price
         self._point = terms.point or usual_point(file.path, terms.facts.symbol, terms.facts.digits)
         self._check = BatchCheck(terms.facts, terms.now_ms, before and before.tick)
-        kind = BarMinutes if self._basis == bars.BASIS else FileMinutes
+        kind = BarMinutes if self._basis == separated.BASIS else FileMinutes
         self._minutes = kind(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
@@ -153,7 +188,7 @@ class FileImport:
         if taken and self._file.format is BI5 and self._terms.point is None:
             refuse_another_scale(self._terms.facts, self._file.path, taken, self._point)
         self._tally.ticks += len(taken)
-        self._tally.kinds.add("bars" if self._basis == bars.BASIS else "ticks")
+        self._tally.kinds.add("bars" if self._basis == separated.BASIS else "ticks")
         if taken and not self._file.format.basis:
             self.last_quote = taken[-1]
         self._waiting += filter(self._is_wanted, self._minutes.take(taken))

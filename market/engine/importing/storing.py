@@ -10,14 +10,14 @@ from django.db.models import Q, QuerySet
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.sources import IMPORTED, PUSH
-from market.engine.feeds.venues.venue_history import LONGEST_MS
+from market.engine.venues.venue_history import LONGEST_MS
 from market.models import Candle, FormerQuote, LastQuote
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
 from market.store.candle_rows import FLOATS, CandleToWrite, candle_of, write_candles
 from market.store.series import present_kind
 
-from .coarser import CoarserBars, CoarserKey, DayBefore
+from .minutes import CoarserBars, CoarserKey, DayBefore
 
 MADE = ("source", "partial", "by_venue")
 

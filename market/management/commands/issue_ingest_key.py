@@ -6,8 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.rights import PowerRefused
-from core.program.commands import command
-from core.program.operators import operator
+from core.program import command, operator
 from market.models import IngestKey
 from market.own_prices import account_of
 from market.push.keys import check_symbols, issue_ingest_key

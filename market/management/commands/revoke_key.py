@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.key_text import prefix_of
 from accounts.keys import revoke_key
 from accounts.models import ApiKey
-from core.program.operators import operator
+from core.program import operator
 from market.models import IngestKey
 from market.push.keys import LEAD, revoke_ingest_key
 

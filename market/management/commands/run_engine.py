@@ -14,10 +14,10 @@ from core.background import cancel_and_wait, first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
-from core.logs.uncaught import log_uncaught
 from core.process import end_on_hangup, end_within, pending_migrations, refuse_unfinished, wait_for_database
-from core.program.commands import command
-from core.program.systemd import feed_watchdog, tell_ready
+from core.program import command
+from core.systemd import feed_watchdog, tell_ready
+from core.uncaught import log_uncaught
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.management.engine_health import engine_health

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
-from serving.websocket.framing import count, frame
+from serving.websocket.connection import count, frame
 
 MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S = 1024 * 1024, 2_000, 5.0
 

@@ -21,10 +21,11 @@ from .messages import (
     AnyMessage,
     Id,
     StreamKind,
+    StreamRefused,
     Subscribe,
     Unsubscribe,
+    invalid,
 )
-from .refusals import StreamRefused, invalid
 from .subscriptions import upper_key
 
 MAX_BYTES = 16 * 1024

@@ -6,8 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from core.struct_schemas import Symbol
 
-from .messages import Category, Milliseconds, StreamName, Timeframe
-from .refusals import Control, EchoedId, Error, Id
+from .messages import AnyId, Category, Control, EchoedId, Error, Milliseconds, StreamName, Timeframe
 from .subscriptions import Rejected
 
 Positions = Annotated[
@@ -135,7 +134,7 @@ def subscribed(
     symbols: list[str],
     rejected: list[Rejected],
     now_ms: int,
-    id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
+    id: AnyId | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     *,
     timeframes: list[Timeframe] | UnsetType = UNSET,
     categories: Categories = UNSET,

@@ -21,8 +21,8 @@ from .messages import (
     Subscribe,
     Timeframe,
     Unsubscribe,
+    invalid,
 )
-from .refusals import invalid
 
 
 class Rejected(msgspec.Struct, frozen=True):

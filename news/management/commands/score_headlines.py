@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.plain_json import encode
 from news.labels import sentiment_label
-from news.models.items import NewsCategory
+from news.models import NewsCategory
 from news.sentiment.linear import BadModel, linear_model
 
 # A longer line is no title; the rest of it is skipped without being kept in memory.

@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error
 
 from operations.copying.archive import ArchiveReader, check_place
-from operations.copying.backing_up import back_up, default_file, write_secrets
-from operations.copying.opening import faults_as_sentences, open_default
+from operations.copying.copies import back_up, default_file, write_secrets
+from operations.copying.databases import faults_as_sentences, open_default
 from operations.models import LastBackup
 
 

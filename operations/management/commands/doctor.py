@@ -7,11 +7,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 
-from operations.doctor.all_checks import check_here
-from operations.doctor.diagnosis import FAIL, Diagnosis
-from operations.doctor.proxy import check_proxy
-from operations.doctor.public_address import NoAddress, default_url, read_url
-from operations.doctor.report import as_json, as_lines, summary
+from operations.doctor.checks import check_here
+from operations.doctor.diagnosis import FAIL, Diagnosis, as_json, as_lines, summary
+from operations.doctor.proxy import NoAddress, check_proxy, default_url, read_url
 
 SILENCE = "How long a stream stays silent to test whether the proxy tolerates it; 0 skips that. Default: 12."
 

@@ -8,12 +8,9 @@ from typing import Any, NoReturn
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from operations.copying.addresses import addresses
-from operations.copying.moving import move
-from operations.copying.opening import faults_as_sentences, is_same, open_default, open_url
-from operations.copying.presence import refuse_if_in_use
-from operations.copying.stores import Refused
-from operations.copying.unfinished import DESPITE_LEDGER
+from operations.copying.copies import move, refuse_if_in_use
+from operations.copying.databases import faults_as_sentences, is_same, open_default, open_url
+from operations.copying.stores import DESPITE_LEDGER, Refused, addresses
 from operations.void_keys import WAY_OUT, void_keys
 
 ON_TARGET = "--on-target"

@@ -5,10 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from operations.copying.archive import ArchiveReader
-from operations.copying.opening import faults_as_sentences, open_default
-from operations.copying.presence import refuse_if_in_use
-from operations.copying.restoring import restore, warnings
-from operations.copying.unfinished import DESPITE_LEDGER
+from operations.copying.copies import refuse_if_in_use, restore, warnings
+from operations.copying.databases import faults_as_sentences, open_default
+from operations.copying.stores import DESPITE_LEDGER
 
 
 class Command(BaseCommand):

@@ -8,8 +8,7 @@ from django.core.checks import Tags
 from django.core.management.base import BaseCommand
 
 from accounts.models import ApiKey
-from accounts.peppers import current_name, name_of
-from accounts.sealing import Seal, reseal_some
+from accounts.secrets import Seal, current_name, name_of, reseal_some
 from market.models import IngestKey
 from transparency.keyring import keyring
 

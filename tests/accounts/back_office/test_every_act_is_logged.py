@@ -15,8 +15,7 @@ from django.test import RequestFactory
 from accounts.models import Account, ApiKey, Tier, TierRequest
 from market.models import IngestKey
 from market.push.keys import issue_ingest_key
-from news.models import NewsItem, Source
-from news.models.items import NewsCategory
+from news.models import NewsCategory, NewsItem, Source
 from signals_feed.publishers.requests import PublisherRequest
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
 from tests.news.ingest.made_feeds import make_source

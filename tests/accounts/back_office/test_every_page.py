@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.urls import NoReverseMatch, reverse
 
 import config.urls  # noqa: F401 - it registers the pages
-from accounts.ending.deletion import delete_account
+from accounts.deletion import delete_account
 from accounts.models import Account, ApiKey, Tier, TierRequest, User
 from signals_feed.models import Signal
 from signals_feed.publishers.requests import PublisherRequest

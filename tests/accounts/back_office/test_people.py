@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.back_office.customers import AccountAdmin
+from accounts.admin import AccountAdmin
 from accounts.back_office.key_pages import ApiKeyAdmin
 from accounts.back_office.staff_pages import within_reach
 from accounts.models import Account, AiUsage, ApiKey, Tier, Usage, User

@@ -14,9 +14,9 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
 from django.db.models import EmailField
 
-from accounts.ending.account_data import account_data
 from accounts.limits.tiers import ask_for_tier, decline_request
 from accounts.models import Account, AiUsage, Tier, User
+from accounts.own_data import account_data
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from market.own_prices import note

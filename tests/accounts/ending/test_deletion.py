@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from accounts.ending.deletion import DeletionRefused, delete_account
+from accounts.deletion import DeletionRefused, delete_account
 from accounts.keys.issuing import issue_key
 from accounts.models import Account, ApiKey, TierRequest, Usage, User
 from core.events.kinds import EventKind

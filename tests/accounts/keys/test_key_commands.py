@@ -16,7 +16,7 @@ from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, r
 from accounts.management.commands import issue_key as issue_key_command
 from accounts.models import Account, ApiKey, User
 from core.events.kinds import EventKind
-from core.program.operators import operator
+from core.program import operator
 from tests.accounts.back_office.office import published
 from tests.factories import make_key
 from tests.patience import PATIENCE_S

@@ -13,11 +13,9 @@ from pytest_django.fixtures import Settings
 
 from accounts.key_text import digest_of, generate_key, prefix_of
 from accounts.keys.cache import ApiKeyCache
-from accounts.keys.issuing import revoke_key
-from accounts.keys.rehashing import Rehasher, replace, to_be_replaced
+from accounts.keys.issuing import Rehasher, replace, revoke_key, to_be_replaced
 from accounts.models import ApiKey, User
-from accounts.peppers import name_of
-from accounts.sealing import seal
+from accounts.secrets import name_of, seal
 from core.events.event_feed import EventFeed
 from market.push.keys import IngestKeyCache, issue_ingest_key
 from tests.core.events.following import follow

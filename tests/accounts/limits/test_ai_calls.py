@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from accounts.limits.ai_calls import AiCallReservation, AiCallStanding
+from accounts.limits.throttling import AiCallReservation, AiCallStanding
 from accounts.models import AiUsage
 from tests.factories import NOON, make_account
 from tests.patience import PATIENCE_S

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.keys.browser_tokens import issue_browser_token, read_browser_token
 from accounts.models import PageSession, User
-from accounts.sealing import Seal, reseal_all, reseal_some
+from accounts.secrets import Seal, reseal_all, reseal_some
 from core.threads import in_thread
 from tests.accounts.login.factors import code_of, enrol, is_in, log_in, prove
 from tests.factories import make_account, make_user
@@ -64,7 +64,7 @@ def test_factor_that_no_pepper_opens_is_left_as_it_is(secret: str, settings: Set
 
 
 def test_codes_of_an_earlier_kind_are_sealed_anew_too(secret: str, settings: Settings) -> None:
-    from accounts.sealing import seal
+    from accounts.secrets import seal
 
     factor = Authenticator.objects.get(type=Authenticator.Type.RECOVERY_CODES)
     factor.data = {"migrated_codes": [seal("12345678"), seal("87654321")], "used_mask": 0}

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.login import visitors
+from accounts.login import sessions
 from accounts.login.sessions import NEW_A_MINUTE, STRANGERS_AGE_S
 from tests.accounts.browser import ask, browser
 from tests.factories import make_tiers, make_user
@@ -53,7 +53,7 @@ def test_refused_visitor_leaves_no_session_behind(
 ) -> None:
     settings.PUBLIC_TERMINAL = True
     make_tiers()
-    monkeypatch.setattr(visitors, "MOST_AN_HOUR", 2)
+    monkeypatch.setattr(sessions, "MOST_AN_HOUR", 2)
     statuses = [ask(browser()).status_code for _ in range(5)]
     assert statuses == [200, 200, 429, 429, 429]
     assert Session.objects.count() == 2

@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.keys.browser_tokens import read_browser_token
 from accounts.keys.caller import Caller, find_browser_caller
-from accounts.login import visitors
+from accounts.login import sessions
 from accounts.models import Account, PageSession, User
 from core.addresses import network_of
 from core.events.outbox import ControlEvent
@@ -80,8 +80,8 @@ def test_visitor_is_nobody_once_logged_in_or_once_the_demo_is_over(
 
 
 def test_one_address_makes_60_accounts_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert visitors.MOST_AN_HOUR == 60
-    monkeypatch.setattr(visitors, "MOST_AN_HOUR", 2)
+    assert sessions.MOST_AN_HOUR == 60
+    monkeypatch.setattr(sessions, "MOST_AN_HOUR", 2)
     known = browser()
     for client in (known, browser()):
         token_of(client)
@@ -130,7 +130,7 @@ def test_browser_that_comes_back_too_late_gets_another_account_and_asking_is_use
     for account in before:
         age(account)
     token_of(clients[1])
-    visitors.prune()
+    sessions.prune()
     after = [caller_of(client).account_id for client in clients]
     assert after[0] != before[0]
     assert after[1] == before[1]

@@ -17,7 +17,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from accounts.login.browsers import browser_name
+from accounts.login.adapters import browser_name
 from accounts.login.mails import written
 from accounts.models import User
 from tests.accounts.login.test_mails import PASSWORD

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.open_streams.details import SharedDetails, StreamDetails
 from accounts.open_streams.registry import OpenStreams
-from accounts.open_streams.stream_slots import Slot
+from accounts.open_streams.stream_slots import SharedDetails, Slot, StreamDetails
 
 from .claims import MARKET, claimed, started, until
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.open_streams.redis_slots import RedisSlots, pause_after, stream_fallbacks
+from accounts.open_streams.redis_slots import PIECE, Ask, RedisSlots, pause_after, stream_fallbacks
 from accounts.open_streams.registry import OpenStreams
-from accounts.open_streams.slot_sync import PIECE, Ask
 from accounts.open_streams.stream_slots import Slot
 from core.clock import passed_ms
 from tests import patience

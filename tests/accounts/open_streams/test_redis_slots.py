@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.open_streams.redis_slots import RedisSlots, stream_fallbacks
-from accounts.open_streams.spread import MORE
+from accounts.open_streams.redis_slots import MORE, RedisSlots, stream_fallbacks
 from accounts.open_streams.stream_slots import Slot
 from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
@@ -207,7 +206,7 @@ async def test_slots_that_are_handed_over_are_free_elsewhere_at_once(shared: str
 async def test_clients_that_can_go_on_elsewhere_are_asked_to_where_another_process_has_none(
     shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accounts.open_streams.spread.FOR_S", 0)
+    monkeypatch.setattr("accounts.open_streams.redis_slots.FOR_S", 0)
     monkeypatch.setattr(RedisSlots, "BEAT_EVERY_S", 0.01)
     ends: list[tuple[int, str]] = []
     async with started() as here:

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from accounts.open_streams.spread import A_LOOK, FOR_S, MORE, REST_S, Spread
+from accounts.open_streams.redis_slots import A_LOOK, FOR_S, MORE, REST_S, Spread
 
 
 class World:

@@ -10,7 +10,7 @@ from django.test import Client
 from accounts.keys.issuing import issue_key, revoke_key, roll_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Tier
-from accounts.panel import events
+from accounts.panel import account as account_pages
 from accounts.rights import publishing_right
 from tests.accounts.browser import logged_in
 from tests.factories import make_account, make_user
@@ -65,6 +65,6 @@ def test_page_ends_somewhere_and_says_so(
 ) -> None:
     for _ in range(3):
         issue_key(account, "laptop", by="ada")
-    monkeypatch.setattr(events, "SHOWN", 2)
+    monkeypatch.setattr(account_pages, "SHOWN", 2)
     assert len(told(page)) == 2
     assert "Older ones are not listed." in page.get(PAGE).text

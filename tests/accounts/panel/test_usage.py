@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Account, AiUsage, Usage, UsageCounts
-from accounts.usage.buffer import usage_buffer
+from accounts.usage import usage_buffer
 from tests.accounts.browser import logged_in, token_of
 from tests.client import Api, Server
 from tests.contract.streams.client import Socket

@@ -12,10 +12,10 @@ import pytest
 import time_machine
 from django.db import OperationalError
 
+from accounts import usage
 from accounts.models import Account, ApiKey, Minute, Usage, UsageCounts
 from accounts.panel.usage import BARS_HEIGHT, bars
-from accounts.usage import buffer
-from accounts.usage.buffer import LastUse, UsageBuffer, UseRecorder
+from accounts.usage import LastUse, UsageBuffer, UseRecorder
 from core.threads import in_thread
 from tests.databases.queries import around_statements, count_queries
 from tests.factories import NOON, make_account, make_key
@@ -99,7 +99,7 @@ async def test_what_is_noted_is_written_as_the_service_stops(account: Account) -
     recorder = UseRecorder(used)
     await recorder.start()
     used.at[await in_thread(lambda: ApiKey.objects.get().pk)] = NOON_S
-    buffer.usage_buffer.note_stream(account.pk)
+    usage.usage_buffer.note_stream(account.pk)
     await recorder.stop()
     assert await in_thread(lambda: ApiKey.objects.get().last_used_at) == NOON
     assert await in_thread(lambda: account.usage.get(span="day").streams) == 1
@@ -124,11 +124,11 @@ def record_in_vain(tally: UsageBuffer, account: Account) -> None:
         asyncio.run(tally.record())
 
 
-@pytest.mark.parametrize(("most", "kept"), [(buffer.MOST_WAITING, 2), (0, 1)], ids=["few", "too many"])
+@pytest.mark.parametrize(("most", "kept"), [(usage.MOST_WAITING, 2), (0, 1)], ids=["few", "too many"])
 def test_nothing_is_lost_while_the_database_is_away_but_told_where_too_much_waits(
     account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: int, kept: int
 ) -> None:
-    monkeypatch.setattr(buffer, "MOST_WAITING", most)
+    monkeypatch.setattr(usage, "MOST_WAITING", most)
     tally = UsageBuffer()
     record_in_vain(tally, account)
     asyncio.run(tally.record())

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from accounts import usage
 from accounts.models import ApiKey
-from accounts.usage import buffer
-from accounts.usage.buffer import WRITTEN_AT_ONCE, LastUse
+from accounts.usage import WRITTEN_AT_ONCE, LastUse
 from core.threads import in_thread
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account
@@ -38,7 +38,7 @@ class Process:
 @pytest.fixture(autouse=True)
 def passing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Process, "passed_s", 0.0)
-    monkeypatch.setattr(buffer, "time", SimpleNamespace(monotonic=lambda: Process.passed_s))
+    monkeypatch.setattr(usage, "time", SimpleNamespace(monotonic=lambda: Process.passed_s))
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from archive.layout import OWNER
-from archive.manifests import ArchiveManifest, decoded, encoded
+from archive.manifests import OWNER, ArchiveManifest, decoded, encoded
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.models import WithheldSource

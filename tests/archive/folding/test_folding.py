@@ -15,8 +15,7 @@ import pytest
 import time_machine
 
 from archive.folding.day_files import NotUsable
-from archive.journal import HeardRecords, Opened
-from archive.journal.frames import SIZES, VERSION, framed
+from archive.journal import SIZES, VERSION, HeardRecords, Opened, framed
 from archive.manifests import MOST_HOLES, NumberGap, joined
 from archive.proving import verify_day
 from archive.stores import DiskStore

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.layout import BadPath, candles_path, manifest_path, parse, ticks_path
+from archive.manifests import BadPath, candles_path, manifest_path, parse, ticks_path
 from archive.stores import ArchiveStore, DiskStore, NotStored, S3Store
 
 from .buckets import store_on_loopback

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.documents.reference.operations import operations
+from pages.documents.reference import operations
 from tests.browser.conftest import OpenPage
 from tests.browser.looks import widths
 from tests.client import Api, Server

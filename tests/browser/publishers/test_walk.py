@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 from core import clock
 from market.push.keys import issue_ingest_key
-from signals_feed.bundle.files import FOLDER, turn
+from signals_feed.bundle.building import FOLDER, turn
 from signals_feed.models import RulesBegun
 from tests.browser.conftest import OpenPage, beside, look_until
 from tests.browser.settings.test_keys_page import PASSWORD

@@ -15,7 +15,7 @@ from core.times import MINUTE_MS, iso_s
 from instruments.catalogue import catalogue
 from market.prices import interval_start
 from market.prices.order_flow import MinuteFlow
-from market.store.flow_minutes import FlowToWrite, write_flows
+from market.store.checkpoints import FlowToWrite, write_flows
 from tests.browser.conftest import OpenPage, beside, look_until
 from tests.contract.streams.ticker import Ticker
 

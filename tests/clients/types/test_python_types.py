@@ -6,7 +6,7 @@ import inspect
 
 from tickwire import AsyncClient, Client
 
-from market.streams.docs.asyncapi import CHANNELS, document
+from market.streams.asyncapi import CHANNELS, document
 from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 from tests.contract.openapi.documented import DOCUMENT

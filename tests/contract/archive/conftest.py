@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.test import override_settings
 
-from archive.api.index import archive_index
+from archive.index import archive_index
 from tests.client import Api, Server
 from tests.factories import NOON, make_account, make_key, make_tier
 

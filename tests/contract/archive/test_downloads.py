@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from archive.api.files import MOST_OF_ACCOUNT, downloads
-from archive.api.index import archive_index
+from archive.index import archive_index
 from archive.stores import S3Store
+from archive.views import MOST_OF_ACCOUNT, downloads
 from tests.archive.stores.buckets import store_on_loopback
 from tests.client import Api
 from tests.contract.answers import refusal
@@ -113,7 +113,7 @@ def test_bucket_serves_the_same_as_a_disk(entitled: Api, body: bytes) -> None:
 def test_download_that_broke_before_it_began_counts_no_more(
     entitled: Api, body: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("archive.api.files.begin", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("archive.views.begin", lambda *_, **__: 1 // 0)
     refusal(entitled.ask(URL), 500, "internal_error")
     # What is logged holds on to all that was under way.
     assert any(record.exc_info for record in caplog.records)

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from archive.api.damage import OtherFile, damaged_files
-from archive.api.days import ArchiveFile
-from archive.api.files import Sending
-from archive.api.ranges import Part
+from archive.index import ArchiveFile
+from archive.views import OtherFile, Part, Sending, damaged_files
 from tests.client import Api
 from tests.contract.answers import refusal
 
@@ -200,7 +198,7 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def told_of_damage(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records if record.name == "archive.api.damage"]
+    return [record.message for record in caplog.records if record.name == "archive.views"]
 
 
 def assert_damaged(response: httpx.Response) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from accounts.limits.tiers import save_tier
 from accounts.models import Tier
-from archive.api.index import archive_index
+from archive.index import archive_index
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.models import WithheldSource

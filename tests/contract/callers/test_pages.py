@@ -12,7 +12,7 @@ import time_machine
 from django.utils import timezone
 
 from accounts.keys.caller import PAGE_REQUESTS, PAGE_STREAMS
-from accounts.limits.ai_calls import used_on
+from accounts.limits.throttling import used_on
 from accounts.limits.tiers import change_tier, save_user_access
 from accounts.models import Account, User
 from tests.accounts.browser import browser, logged_in, token_of

@@ -14,7 +14,7 @@ from django.db import OperationalError
 from accounts.models import Account
 from core.times import MINUTE_MS
 from market import runtime
-from market.api.history_pages import MOST_OF_AN_ACCOUNT, MOST_PAGES, open_pages
+from market.api.history import MOST_OF_AN_ACCOUNT, MOST_PAGES, open_pages
 from market.prices.history import KEPT
 from tests.client import Api, Server
 from tests.contract.answers import refusal

@@ -8,7 +8,7 @@ from core.times import MINUTE_MS
 from instruments.models import Instrument
 from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
-from market.store.flow_minutes import FlowToWrite, write_flows
+from market.store.checkpoints import FlowToWrite, write_flows
 from tests.client import Api
 from tests.contract.answers import to_ms
 from tests.factories import make_instrument

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from archive.api.index import archive_index
+from archive.index import archive_index
 from instruments.views import EXPANSIONS
 from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
-from market.store.flow_minutes import FlowToWrite, write_flows
+from market.store.checkpoints import FlowToWrite, write_flows
 from tests.client import Api, Server
 from tests.contract.archive.stored import store_day
 from tests.contract.published import SHOWN, make_shown

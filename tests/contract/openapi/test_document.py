@@ -199,7 +199,7 @@ def test_document_knows_every_code_that_is_raised() -> None:
         "serving.websocket.absent",
         "market.push.",
         "accounts.keys.browser_tokens",
-        "accounts.login.visitors",
+        "accounts.login.sessions",
         "pages.handler",
     )
     raised = {kind.code for kind in refusals() if not kind.__module__.startswith(apart)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from archive.api.index import archive_index
+from archive.index import archive_index
 from market.api.quotes import MOST
 from tests.client import Api, Server
 from tests.contract.archive.stored import store_day

@@ -9,7 +9,7 @@ from accounts.models import User
 from core import clock
 from instruments.models import Instrument
 from news.models import NewsItem
-from news.newsroom.decisions import publish
+from news.newsroom import publish
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted

@@ -13,7 +13,7 @@ from accounts.keys.cache import key_cache
 from accounts.keys.issuing import revoke_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Usage, User
-from accounts.usage.buffer import usage_buffer
+from accounts.usage import usage_buffer
 from core.contract.answers import Answer
 from core.events.event_feed import feed
 from core.events.kinds import EventKind

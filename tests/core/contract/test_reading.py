@@ -12,10 +12,9 @@ from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.contract.cursors import LONGEST, Cursors
 from core.contract.errors import InvalidCursor, InvalidParameter, Overloaded, ParameterOutOfRange
 from core.contract.parameters import QuerySerializer, TimeParameter, read_parameters
-from core.contract.ranges import PageEnd, Range, microseconds, read_range
+from core.contract.ranges import LONGEST, Cursors, PageEnd, Range, microseconds, read_range
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import NOON

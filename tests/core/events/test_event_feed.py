@@ -475,7 +475,7 @@ async def test_standstill_of_our_own_is_no_silence_of_the_database(
     frozen = Frozen(quick, monkeypatch)
     await until(lambda: quick.asked_at is not None)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * PATIENCE_S)
-    monkeypatch.setattr("core.events.trust.time", later)
+    monkeypatch.setattr("core.events.event_feed.time", later)
     monkeypatch.setattr("core.events.event_feed.time", later)
     try:
         assert not quick.is_current

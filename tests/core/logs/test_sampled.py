@@ -17,8 +17,7 @@ from core.fault_log import (
     RepeatedWarning,
     UnexpectedFaults,
 )
-from core.logs.refused_pages import REFUSALS, ReasonOfRefusal
-from core.logs.sampled import MOST_CALLERS, TELL_REST_EVERY_S, Rate, SampledLog
+from core.logs import MOST_CALLERS, REFUSALS, TELL_REST_EVERY_S, Rate, ReasonOfRefusal, SampledLog
 from tests.patience import PATIENCE_S, until
 
 logger = logging.getLogger("tests.sampled")
@@ -93,7 +92,7 @@ def test_what_was_left_out_is_told_with_its_number(
 async def test_end_of_a_flood_is_told_though_nobody_comes_after_it(
     log: SampledLog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.logs.sampled.TELL_REST_EVERY_S", 0.01)
+    monkeypatch.setattr("core.logs.TELL_REST_EVERY_S", 0.01)
     flood(log, 3)
     await until(lambda: "1 more of 401 were not logged one by one" in caplog.messages)
 
@@ -244,7 +243,7 @@ class Caller(str):
 def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
     """The one lock of what the test makes."""
     lock = Lock()
-    for module in ("core.logs.sampled", "core.fault_log"):
+    for module in ("core.logs", "core.fault_log"):
         monkeypatch.setattr(f"{module}.Lock", lambda: lock)
     return lock
 
@@ -252,7 +251,7 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
 def test_caller_who_is_forgotten_by_two_threads_at_once_fails_neither(
     caplog: pytest.LogCaptureFixture, lock: Lock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.logs.sampled.MOST_CALLERS", 1)
+    monkeypatch.setattr("core.logs.MOST_CALLERS", 1)
     log = SampledLog(logger, logging.INFO, Rate(1, 0), Rate(10, 0))
     oldest = Caller("oldest")
     log.tell("401", oldest, "first")

@@ -10,7 +10,7 @@ import pytest
 import redis
 from redis.exceptions import RedisError
 
-from core.redis.stream_reads import StreamReads
+from core.redis.script_calls import StreamReads
 from tests.patience import PATIENCE_S, until
 from tests.programs import services
 

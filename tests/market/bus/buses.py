@@ -10,9 +10,8 @@ from redis import Redis
 
 from core.redis.connections import key_of
 from instruments.catalogue import catalogue
-from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.bus_reader import BusListener, BusReader
 from market.engine.bus.journal import STREAM, decode
-from market.engine.bus.price_follower import BusListener
 from market.engine.bus.redis_bus import RedisBus
 from market.models import EngineState
 from market.prices.quotes import Prices

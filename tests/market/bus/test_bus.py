@@ -12,10 +12,9 @@ from redis import Redis
 
 from core.background import cancel_and_wait
 from core.redis.connections import key_of
-from market.engine.bus import held_entries, redis_bus
-from market.engine.bus.held_entries import KEEP_S, STEP_S, HeldEntries
+from market.engine.bus import redis_bus
 from market.engine.bus.journal import HEAD, STATUS, STREAM
-from market.engine.bus.redis_bus import FULL, MAX_WAITING, RedisBus
+from market.engine.bus.redis_bus import FULL, KEEP_S, MAX_WAITING, STEP_S, HeldEntries, RedisBus
 from market.engine.status import EngineStatus, encode_status
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
@@ -315,7 +314,7 @@ def test_status_is_overwritten_and_the_stream_has_only_short_signs_of_life(url: 
 def test_bus_is_full_while_what_has_to_stay_is_too_much(
     url: str, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_entries, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(redis_bus, "MOST_BYTES", 10_000)
     faults = []
 
     async def run() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from market.engine.bus.price_follower import BusListener, PriceFollower
+from market.engine.bus.bus_reader import BusListener, PriceFollower
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, CandlesEnded, SeriesBegan, TickAccepted
 from market.store.checkpoints import Checkpoint

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from market.engine.bus.held_entries import ENTRY_BYTES, KEEP_S, STEP_S, HeldEntries
+from market.engine.bus.redis_bus import ENTRY_BYTES, KEEP_S, STEP_S, HeldEntries
 
 
 class Entry(NamedTuple):

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from core.clock import now_ms
 from market.engine.bus import local_bus
 from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, RecentRecords, StreamNumbers, encode, falls_short
-from market.engine.bus.journal_folder import JournalHead, boot_id
-from market.engine.bus.local_bus import LocalBus, LocalJournal
+from market.engine.bus.local_bus import JournalHead, LocalBus, LocalJournal, boot_id
 from market.prices.records import (
     AbsorptionFound,
     AnyRecord,

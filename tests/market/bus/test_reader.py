@@ -18,9 +18,8 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from instruments.sources import DEMO
-from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.bus_reader import BusListener, BusReader
 from market.engine.bus.journal import HEAD, STREAM, encode
-from market.engine.bus.price_follower import BusListener
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.engine.engine import Engine
 from market.models import Candle, EngineState

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from instruments.catalogue import catalogue
-from market.engine.bus import replica_watch
+from market.engine.bus import bus_reader
+from market.engine.bus.bus_reader import LATE_S, REPLICA_LOOK_S, ReplicaWatch
 from market.engine.bus.redis_bus import RedisBus
-from market.engine.bus.replica_watch import LATE_S, LOOK_S, ReplicaWatch
 from market.prices.records import AnyRecord
 from market.runtime import EngineLiveness
 from tests.factories import make_instrument
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("transactional_db"),
 ]
-TOLD_WITHIN_S, ANSWER_WITHIN_S = 3.0, replica_watch.PATIENCE_S
+TOLD_WITHIN_S, ANSWER_WITHIN_S = 3.0, bus_reader.PATIENCE_S
 
 
 class Line:
@@ -126,7 +126,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[RedisNode, RedisNode]]:
 @pytest.fixture(autouse=True)
 def _busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may come late."""
-    monkeypatch.setattr(replica_watch, "PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(bus_reader, "PATIENCE_S", PATIENCE_S)
 
 
 def url_of(node: RedisNode) -> str:
@@ -168,9 +168,9 @@ def test_ticks_come_from_the_replica(pair: tuple[RedisNode, RedisNode]) -> None:
     async def act(machine: Machine) -> None:
         for _ in range(3):
             await machine.publish(50)
-            await machine.look_after(LOOK_S)
+            await machine.look_after(REPLICA_LOOK_S)
             await until(machine.has_all)
-            await machine.look_after(LATE_S + LOOK_S)
+            await machine.look_after(LATE_S + REPLICA_LOOK_S)
 
     assert with_machine(pair, act).told == []
 
@@ -185,7 +185,7 @@ def test_late_replica_is_told_though_ticks_come(pair: tuple[RedisNode, RedisNode
         with pair[0].client as bus:
             await until(lambda: number_of_entries(bus) == 2)
         await machine.look_after(0)
-        await machine.look_after(LATE_S + LOOK_S)
+        await machine.look_after(LATE_S + REPLICA_LOOK_S)
         assert machine.told == [False]
         # What comes is passed on, and does not count as heard.
         while not machine.heard:
@@ -194,7 +194,7 @@ def test_late_replica_is_told_though_ticks_come(pair: tuple[RedisNode, RedisNode
         assert machine.told == [False]
         line.let_all_pass()
         await until(machine.has_all)
-        await machine.look_after(LOOK_S)
+        await machine.look_after(REPLICA_LOOK_S)
         await machine.publish(1)
         await until(lambda: machine.told == [False, True])
 
@@ -218,7 +218,7 @@ def test_only_who_does_not_follow_to_a_new_numbering_is_late_and_says_so_in_time
         read = second if follows else first
         # In the worst case it changes just after a look, and the last look waits for its answer.
         while not told and now_s + ANSWER_WITHIN_S < TOLD_WITHIN_S:
-            now_s += LOOK_S
+            now_s += REPLICA_LOOK_S
             await watch.look()
         await watch.stop()
         await first.close()
@@ -227,7 +227,7 @@ def test_only_who_does_not_follow_to_a_new_numbering_is_late_and_says_so_in_time
     asyncio.run(run())
 
     assert told == ([] if follows else [True])
-    assert now_s + ANSWER_WITHIN_S < TOLD_WITHIN_S + LOOK_S * follows
+    assert now_s + ANSWER_WITHIN_S < TOLD_WITHIN_S + REPLICA_LOOK_S * follows
 
 
 def test_replica_that_stands_still_is_told_and_read_on(pair: tuple[RedisNode, RedisNode]) -> None:
@@ -238,8 +238,8 @@ def test_replica_that_stands_still_is_told_and_read_on(pair: tuple[RedisNode, Re
             await machine.publish(10)
             await machine.watch.start()
             while not machine.told:
-                machine.now_s += LOOK_S
-                await asyncio.sleep(LOOK_S / 8)
+                machine.now_s += REPLICA_LOOK_S
+                await asyncio.sleep(REPLICA_LOOK_S / 8)
         await until(machine.has_all)
         assert machine.told[0] is False
 

@@ -20,8 +20,7 @@ from market.engine.bus.journal import STREAM
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.engine.listeners import EngineStart
-from market.engine.runner import Runner
-from market.engine.stand_in import StandIn
+from market.engine.runner import Runner, StandIn
 from market.models import Candle, EngineState
 from market.prices.candles import TIMEFRAMES
 from market.prices.quotes import Prices

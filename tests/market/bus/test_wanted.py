@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.bus.journal import KEEP_MS
-from market.engine.bus.put_off import (
+from market.engine.bus.bus_reader import (
     APART_S,
     LOOK_S,
     LOOKED_AT_ONCE,
@@ -14,6 +13,7 @@ from market.engine.bus.put_off import (
     PutOffRecords,
     WantedSymbols,
 )
+from market.engine.bus.journal import KEEP_MS
 from market.prices.records import CandlesEnded, StatusRecord, TickAccepted
 from tests.market.ticking import NOON_MS
 

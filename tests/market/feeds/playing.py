@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from market.engine.feeds.feed import FeedReceiver
-from market.engine.feeds.venues.oanda import OandaReader
-from market.engine.feeds.venues.venue_feed import Refuse, VenueFeed, VenueLine
-from market.engine.feeds.venues.venue_history import MinutesRequest, TradesRequest, VenueTrade
-from market.engine.feeds.venues.websocket_feed import WebSocketFeed
+from market.engine.venues.oanda import OandaReader
+from market.engine.venues.venue_feed import Refuse, VenueFeed, VenueLine
+from market.engine.venues.venue_history import MinutesRequest, TradesRequest, VenueTrade
+from market.engine.venues.websocket_feed import WebSocketFeed
 from market.prices.candles import PriceBar
 from tests.patience import PATIENCE_S
 

@@ -18,7 +18,7 @@ from market.engine.engine import Engine
 from market.engine.feeds.feed import FeedReceiver
 from market.engine.feeds.registry import make_feed, venue_symbols
 from market.engine.feeds.supervisor import EngineReceiver
-from market.engine.feeds.venues import binance, kraken, oanda
+from market.engine.venues import binance, kraken, oanda
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick, TickAccepted

@@ -11,7 +11,7 @@ import pytest
 
 from core.times import MINUTE_MS
 from market.engine.feeds.feed import AT_ONCE, HeldTicks, Unheard
-from market.engine.feeds.venues.venue_history import VenueTrade
+from market.engine.venues.venue_history import VenueTrade
 from market.prices.records import Tick
 from tests.market.feeds.venues.fakes.kraken import AT_FIRST, FakeKraken
 from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue

@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from market.engine.feeds.feed import FeedReceiver
-from market.engine.feeds.recorder import TickRecorder, record
-from market.engine.files.recording import encode
+from market.engine.files.format import encode
+from market.management.commands.record_feed import TickRecorder, record
 from market.prices.records import Tick
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS

@@ -15,7 +15,7 @@ from instruments.catalogue import catalogue
 from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.feeds.replay import ReplayFeed
 from market.engine.feeds.supervisor import EngineReceiver
-from market.engine.files.recording import encode
+from market.engine.files.format import encode
 from market.models import Candle
 from market.prices.quotes import Prices
 from market.prices.records import Tick

@@ -14,9 +14,9 @@ import time_machine
 from core.threads import in_thread
 from market.engine.engine import Engine
 from market.engine.feeds.supervisor import EngineReceiver
-from market.engine.feeds.venues.binance import BinanceFeed
-from market.engine.feeds.venues.kraken import KrakenFeed
-from market.engine.feeds.venues.oanda import OandaFeed
+from market.engine.venues.binance import BinanceFeed
+from market.engine.venues.kraken import KrakenFeed
+from market.engine.venues.oanda import OandaFeed
 from market.prices.quotes import Prices
 from tests.factories import make_instrument
 

@@ -15,8 +15,7 @@ import pytest
 
 from market.engine.feeds import replay
 from market.engine.feeds.replay import BLOCK, ReplayFeed
-from market.engine.files.format import FileBatch, FilePosition
-from market.engine.files.recording import encode
+from market.engine.files.format import FileBatch, FilePosition, encode
 from market.engine.files.tick_file import START, TickFile
 from market.prices.records import Tick
 from tests.market.ticking import NOON_MS, make_facts, ms

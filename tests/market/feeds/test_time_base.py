@@ -19,19 +19,14 @@ from core.threads import in_thread
 from core.times import MINUTE_MS, epoch_ms
 from market.engine.engine import Engine
 from market.engine.feeds.supervisor import EngineReceiver
-from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
-from market.engine.feeds.venues.venue_feed import FeedLost
-from market.engine.feeds.venues.venue_history import (
-    MinutesRequest,
-    TooManyTrades,
-    TradesRequest,
-    VenueTrade,
-)
+from market.engine.venues.binance import CLOCK, BinanceFeed
+from market.engine.venues.venue_feed import FeedLost
+from market.engine.venues.venue_history import MinutesRequest, TooManyTrades, TradesRequest, VenueTrade
 from market.prices.candles import PriceBar
 from market.prices.order_flow import WINDOW_MS, WINDOWS
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound
-from signals_feed.stored_minutes import quoted_minutes
+from signals_feed.closing import quoted_minutes
 from tests.factories import make_instrument
 from tests.market.running import flush_once
 

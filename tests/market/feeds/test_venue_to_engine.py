@@ -18,9 +18,9 @@ from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.engine import Engine
 from market.engine.feeds import registry
-from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.engine.runner import Runner
 from market.engine.status import InstrumentStatus
+from market.engine.venues.venue_feed import VenueFeed
 from market.models import Candle
 from market.prices.quotes import Prices
 from tests.factories import NOON, make_instrument

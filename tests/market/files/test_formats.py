@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from market.engine.files.bars import KLINES, M1, Bar
 from market.engine.files.dukascopy import BI5, DUKASCOPY, usual_point
-from market.engine.files.format import BadFile, FilePosition, Format, Subject
-from market.engine.files.recording import RECORDING, encode
-from market.engine.files.separated import AGGTRADES, HISTDATA, QUOTES
+from market.engine.files.format import RECORDING, BadFile, FilePosition, Format, Subject, encode
+from market.engine.files.separated import AGGTRADES, HISTDATA, KLINES, M1, QUOTES, Bar
 from market.prices.records import Tick
 from tests.market.ticking import ms
 

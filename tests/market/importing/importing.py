@@ -8,7 +8,7 @@ from typing import Any
 
 from core.times import moment
 from instruments.catalogue import catalogue
-from market.engine.files.recording import encode
+from market.engine.files.format import encode
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally
 from market.models import Candle

@@ -14,8 +14,7 @@ from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.engine.engine import Engine
-from market.engine.importing.batch_check import BatchCheck
-from market.engine.importing.minutes import FileEnd, FileMinutes
+from market.engine.importing.minutes import BatchCheck, FileEnd, FileMinutes
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted

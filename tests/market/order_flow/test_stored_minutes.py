@@ -17,7 +17,7 @@ from market.prices.order_flow import MinuteFlow
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from market.store import candle_rows, retention
-from market.store.flow_minutes import FlowToWrite, read_flows, write_flows
+from market.store.checkpoints import FlowToWrite, read_flows, write_flows
 from tests.factories import NOON, make_instrument
 from tests.market.running import flush, restarted
 from tests.market.store.test_engine_store import broken_database

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
-from market.prices.day import DayStatistics, RollingDay
+from market.prices.history import DayStatistics, RollingDay
 from tests.market.ticking import NOON_MS, aggregate, copy
 
 DAY_MS = 1_440 * MINUTE_MS

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
 from market.prices.candles import COARSER, TIMEFRAMES, CandleBuilder, Closed, PriceBar
-from market.prices.day import RollingDay
-from market.prices.history import KEPT, History
+from market.prices.history import KEPT, History, RollingDay
 from market.prices.quotes import Prices
 from market.prices.records import (
     AnyRecord,

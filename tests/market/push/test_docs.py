@@ -9,9 +9,9 @@ from pathlib import Path
 
 from core.contract.errors import ApiError
 from market.engine.push_queue import IngestUnavailable
-from market.push import refusals
+from market.push import keys
 from market.push.session import CLOSES, TOO_MANY_INVALID
-from market.streams.protocol.refusals import RESTARTING
+from market.streams.protocol.messages import RESTARTING
 from serving.websocket.bounds import TOO_BIG, TOO_MANY
 from tests.client import Server
 from tests.patience import PATIENCE_S
@@ -26,7 +26,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_docs_tell_each_reason_in_its_own_sentence_and_no_other() -> None:
-    assert rows("| Code | Sentence |") == [[f"`{code}`", why] for code, why in refusals.REASONS.items()]
+    assert rows("| Code | Sentence |") == [[f"`{code}`", why] for code, why in keys.REASONS.items()]
 
 
 def test_docs_tell_every_status_of_an_answer_and_every_close_of_a_socket() -> None:
@@ -35,7 +35,7 @@ def test_docs_tell_every_status_of_an_answer_and_every_close_of_a_socket() -> No
         for number, codes, *_ in rows("| Status | Code |")
         for code in re.findall(r"`(\w+)`", codes)
     }
-    kinds = [kind for kind in vars(refusals).values() if isinstance(kind, type)]
+    kinds = [kind for kind in vars(keys).values() if isinstance(kind, type)]
     made = {(kind.status_code, kind.code) for kind in kinds if issubclass(kind, ApiError)}
     made.add((IngestUnavailable.status_code, IngestUnavailable.code))
     assert made - told == {

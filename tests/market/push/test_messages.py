@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from market.prices.records import Tick
 from market.push import intake
 from market.push.intake import RejectedTick, read_batch, read_items
-from market.push.refusals import REASONS, InvalidMessage
+from market.push.keys import REASONS, InvalidMessage
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW_MS = 1_795_000_000_000

@@ -13,10 +13,8 @@ from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
 from market.prices.order_flow import UNITS
 from market.prices.records import Tick
-from market.simulated.activity import TRADE_SHARE
-from market.simulated.minute_flows import minute_flows
 from market.simulated.profiles import PROFILES, profile_for
-from market.simulated.simulated_market import RapidMarket, SimulatedMarket
+from market.simulated.simulated_market import TRADE_SHARE, RapidMarket, SimulatedMarket, minute_flows
 from tests.market.ticking import ms
 
 from .simulation import (

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from instruments.catalogue import catalogue
-from instruments.handing_on import may_be_handed_on
+from instruments.catalogue import catalogue, may_be_handed_on
 from instruments.models import Instrument
 from market.models import Candle
 from market.prices.candles import PriceBar

@@ -22,10 +22,10 @@ from django.db.models import F
 
 from core.clock import machine_ms
 from core.threads import in_thread
-from market.engine import lease_beats
+from market.engine import writer
 from market.engine.engine import Engine
-from market.engine.lease_beats import BEAT_AFTER_S, STANDS_STILL_S, LeaseBeats
 from market.engine.listeners import EngineStart
+from market.engine.writer import BEAT_AFTER_S, STANDS_STILL_S, LeaseBeats
 from market.models import Candle, EngineState, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
@@ -40,8 +40,8 @@ from market.store.lease import (
     LeaseLost,
     clock_of_writer_s,
     database_now,
+    name_of,
 )
-from market.store.process_names import name_of
 from tests.databases.queries import around_statements, count_queries
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
@@ -287,7 +287,7 @@ def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: 
 
 
 async def test_engine_that_loads_for_long_keeps_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_beats, "STANDS_STILL_S", PATIENCE_S)
+    monkeypatch.setattr(writer, "STANDS_STILL_S", PATIENCE_S)
     runner = make_runner(Engine(Prices("bid")), listeners=[Slow()])
     assert await runner.writer.try_lease()
     await runner.start()

@@ -12,8 +12,7 @@ from time_machine import Traveller
 from core.clock import now_ms
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from market.engine.bus.bus_reader import BusReader
-from market.engine.bus.price_follower import BusListener
+from market.engine.bus.bus_reader import BusListener, BusReader
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.prices import quotes

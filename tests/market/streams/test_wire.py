@@ -20,7 +20,7 @@ from market.streams.wire import (
     price_tick,
     variant_of,
 )
-from serving.websocket.framing import payloads
+from serving.websocket.connection import payloads
 
 NOW_MS = 1_795_000_000_257
 PRICE = b'{"symbol":"EURUSD","bid":1.0841,"ask":1.08424,"spread":0.00014,"time":1795000000257,"volume":1.0}'

@@ -10,11 +10,19 @@ import pytest
 import time_machine
 
 from instruments.models import Instrument
-from news.calibration.figures import ENOUGH, Figures, add_up
-from news.calibration.outcomes import category_of, side_of
-from news.calibration.settling import GIVEN_UP_AFTER, LATE_AFTER, SETTLED_AFTER, settle
+from news.calibration import (
+    ENOUGH,
+    GIVEN_UP_AFTER,
+    LATE_AFTER,
+    SETTLED_AFTER,
+    Figures,
+    add_up,
+    category_of,
+    settle,
+    side_of,
+)
 from news.models import NewsItem, Outcome
-from news.newsroom.decisions import override_score, publish, take_back
+from news.newsroom import override_score, publish, take_back
 from tests.factories import NOON, make_candle, make_instrument, make_news
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from news.digests import digest
+from news.addresses import digest
 from news.ingest.intake import IntakeTally, judge, read, store
 from news.ingest.parsing import FeedEntry, ParsedFeed
 from news.models import NewsItem, Source

@@ -14,8 +14,8 @@ import pytest_asyncio
 from core.background import cancel_and_wait
 from core.http import read_raw
 from news.addresses import AddressRefused, read_feed_address, read_story_address, story_key
-from news.ingest.fetching import Fetcher, is_public, read_address
 from news.ingest.parsing import FetchedFeed, NoFeed
+from news.ingest.polling import Fetcher, is_public, read_address
 
 from .feed_server import Answer, FeedServer, drip, flood, item, redirect, reply, rss
 

@@ -16,8 +16,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from core.threads import in_thread
-from news.ingest.fetching import Fetcher
-from news.ingest.polling import CLAIM, Polled, claim, claim_due, poll
+from news.ingest.polling import CLAIM, Fetcher, Polled, claim, claim_due, poll
 from news.language_models import language_models
 from news.models import NewsItem, Source
 from news.scoring import sentiment_models

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from news.language.endpoint import Endpoint
+from news.language import Endpoint
 from news.language_models import LanguageModel
 from tests.local_http import LocalHttp, read_request, whole_answer
 from tests.patience import PATIENCE_S

@@ -11,9 +11,8 @@ from django.contrib import admin
 from django.utils import timezone
 
 from core.events.outbox import ControlEvent
+from news.admin import NewsItemAdmin, SourceAdmin
 from news.models import NewsItem, Source
-from news.newsroom.item_admin import NewsItemAdmin
-from news.newsroom.source_admin import SourceAdmin
 from tests.accounts.back_office.office import Office, add_to, change, list_of, logged, said, text_of
 from tests.factories import NOON, make_news
 from tests.news.ingest.made_feeds import make_source

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from news.models import ItemScore, NewsItem, Outcome
-from news.newsroom.decisions import (
+from news.newsroom import (
     AlreadyDecided,
     Unscored,
     ask_again,

@@ -10,10 +10,20 @@ from hypothesis import strategies as st
 
 from news.labels import sentiment_label
 from news.sentiment import SentimentFailed
-from news.sentiment.features import LONGEST, plain, surprise, words
-from news.sentiment.lexicon import FILE as LEXICON
-from news.sentiment.linear import FILE, BadModel, Odds, linear_model, read_weights, score_of
+from news.sentiment.linear import (
+    FILE,
+    LONGEST,
+    BadModel,
+    Odds,
+    linear_model,
+    plain,
+    read_weights,
+    score_of,
+    surprise,
+    words,
+)
 from news.sentiment.onnx import OnnxModel
+from news.sentiment.signs import FILE as LEXICON
 from tests.factories import make_news
 
 from .tiny_onnx import make_onnx

@@ -17,11 +17,11 @@ import pytest
 import yaml
 from redis import Redis
 
-from config.command_line.help import COMMANDS
+from config.command_line.words import COMMANDS
 from config.environment.values import FILE, Environment
 from config.environment.variables import VARIABLES
-from core.program.commands import SHORT_NAMES
-from operations.copying.backing_up import write_secrets
+from core.program import SHORT_NAMES
+from operations.copying.copies import write_secrets
 from operations.doctor.database import connections_needed
 from tests.operations.doctor.test_database import POOL, SIZING
 from tests.patience import START_PATIENCE_S

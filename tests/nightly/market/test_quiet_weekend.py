@@ -11,7 +11,7 @@ from core.times import MINUTE_MS
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.status import EngineStatus, sign_of_life
 from market.prices.records import AnyRecord, ClosedCandle, EmptyMinute
-from market.store.process_names import own_name
+from market.store.lease import own_name
 from tests.market.bus.buses import NOWHERE, JournalWriter
 from tests.market.engine_status import make_instrument_status
 from tests.market.ticking import NOON_MS

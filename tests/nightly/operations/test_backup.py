@@ -18,14 +18,14 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import PageSession, User
-from accounts.sealing import seal
+from accounts.secrets import seal
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
 from market.models import Candle, EngineState
 from market.push.keys import issue_ingest_key
-from market.store import partitions
-from operations.copying import backing_up, sqlite_store
-from operations.copying.opening import open_url
+from market.store import candle_rows
+from operations.copying import copies, databases
+from operations.copying.databases import open_url
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement
 from signals_feed.stream import REPLAYED_FOR
@@ -96,7 +96,7 @@ def test_nothing_goes_on_from_numbers_that_may_be_given_again(
 
 def test_months_are_made_for_their_candles(backup: Callable[[str], Path], new_database: New) -> None:
     with restored(new_database, "postgresql", backup("sqlite")):
-        assert NOON.replace(day=1, hour=0) in partitions.made()
+        assert NOON.replace(day=1, hour=0) in candle_rows.made()
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM market_candle_1m_rest")
             assert cursor.fetchone() == (0,)
@@ -139,7 +139,7 @@ def test_a_backup_of_the_last_release_is_migrated(new_database: New, tmp_path: P
 @pytest.mark.parametrize("act", ["snapshot", "writing"])
 def test_what_is_broken_off_while_a_table_is_read_ends(act: str, filled: Callable[[str], str]) -> None:
     store = open_url(filled("postgresql"))
-    (table,) = (each for each in backing_up.schema_of(store).tables if each.name == backing_up.CANDLES)
+    (table,) = (each for each in copies.schema_of(store).tables if each.name == copies.CANDLES)
     # It keeps what is read half, as a traceback does.
     rows = store.read(table)
 
@@ -221,7 +221,7 @@ def test_what_goes_wrong_within_sqlite_is_named(
         raise fault
 
     with in_place(filled("sqlite")), monkeypatch.context() as patched:
-        patched.setattr(sqlite_store, "plain_real", fail)
+        patched.setattr(databases, "plain_real", fail)
         with pytest.raises(CommandError, match=says):
             run("backup", path)
     assert not path.exists()

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from core.process import refuse_unfinished
 from market.models import Candle, EngineState
-from operations.copying import moving
+from operations.copying import copies
 from tests.factories import make_candle, make_user
 from tests.market.postgresql import in_place
 from tests.operations.copying import test_move as both_ways
@@ -43,7 +43,7 @@ def test_what_was_killed_while_tables_were_made_is_made_again(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "make_months_named", die)
+        patched.setattr(copies, "make_months_named", die)
         with pytest.raises(Killed):
             move(source, target)
     with in_place(target), pytest.raises(CommandError, match="has not finished"):
@@ -81,14 +81,14 @@ def test_what_changes_meanwhile_is_seen(
     filled: Callable[[str], str], new_database: New, move: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
-    carry = moving.carry
+    carry = copies.carry
 
     def carry_and_change(*words: Any) -> None:
         carry(*words)
         with in_place(source):
             make_user("late")
 
-    monkeypatch.setattr(moving, "carry", carry_and_change)
+    monkeypatch.setattr(copies, "carry", carry_and_change)
     with pytest.raises(CommandError, match="accounts_user is not the same in both"):
         move(source, target)
     monkeypatch.undo()

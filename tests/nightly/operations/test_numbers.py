@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from core.events.outbox import ControlEvent
-from operations.copying.opening import open_default
+from operations.copying.databases import open_default
 from tests.factories import make_account, make_user
 from tests.market.postgresql import in_place
 from tests.operations.copying.conftest import KINDS, run
@@ -75,7 +75,7 @@ def test_numbers_that_were_given_after_the_backup_are_not_given_again(
 
         # Its tables are dropped, and with them what they counted.
         with monkeypatch.context() as patched:
-            patched.setattr("operations.copying.restoring.make_months_named", die)
+            patched.setattr("operations.copying.copies.make_months_named", die)
             with pytest.raises(Killed):
                 run("restore", earlier, "--replace")
         run("restore", earlier)

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from core.program.version import VERSION
+from core.version import VERSION
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.packages import ROOT
 from tests.programs.running import Serve, environment

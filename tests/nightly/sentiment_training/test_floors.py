@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from news.sentiment.lexicon import FILE as LEXICON
 from news.sentiment.linear import LinearModel, linear_model
+from news.sentiment.signs import FILE as LEXICON
 from tools.sentiment_training.evaluation import OWN_FLOOR, UNSEEN_FLOOR, HeldOut, by, judged_by, share_of
 from tools.sentiment_training.examples import (
     OWN,

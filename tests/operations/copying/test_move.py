@@ -18,12 +18,11 @@ from django.db.migrations.loader import MigrationLoader
 from accounts.models import ApiKey
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle
-from operations.copying import backing_up, moving, unfinished
+from operations.copying import copies, stores
 from operations.copying.archive import ArchiveReader, Contents
-from operations.copying.opening import open_url
-from operations.copying.schemas import filled_tables
-from operations.copying.stores import Refused, digest
-from operations.copying.tables import column_of, last_migrations, schema_after
+from operations.copying.copies import filled_tables
+from operations.copying.databases import open_url
+from operations.copying.stores import Refused, column_of, digest, last_migrations, schema_after
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from tests.factories import make_candle, make_user
@@ -97,8 +96,8 @@ def test_a_killed_move_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source, target = filled(of), new_database(to, is_migrated=False)
-    monkeypatch.setattr(moving, "AT_ONCE", 2)
-    note, notes = unfinished.note, 0
+    monkeypatch.setattr(copies, "AT_ONCE", 2)
+    note, notes = stores.note, 0
 
     def note_and_die(*words: Any) -> None:
         nonlocal notes
@@ -109,7 +108,7 @@ def test_a_killed_move_goes_on(
         note(*words)
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "note", note_and_die)
+        patched.setattr(copies, "note", note_and_die)
         with pytest.raises(Killed):
             move(source, target)
     with in_place(target), pytest.raises(CommandError, match="has not finished"):
@@ -145,10 +144,10 @@ def test_every_table_that_names_sessions_is_left_empty(backup: Callable[[str], P
         for model in apps.get_models(include_auto_created=True)
         if any(field.column == "session_key" for field in model._meta.concrete_fields)
     }
-    assert naming <= backing_up.LOGS_IN
+    assert naming <= copies.LOGS_IN
     found = contents(backup("sqlite"))
-    assert found.keys() >= backing_up.LOGS_IN
-    assert not any(found[name].rows for name in backing_up.LOGS_IN)
+    assert found.keys() >= copies.LOGS_IN
+    assert not any(found[name].rows for name in copies.LOGS_IN)
 
 
 # A backup's file is whole, its owner's alone, and takes no other's place; or it is not there.

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from market.models import EngineState
-from operations.copying.backing_up import EMPTY_LEDGER, ledger_head
-from operations.copying.opening import open_url
-from operations.copying.presence import was_in_use
-from operations.copying.stores import Store
-from operations.copying.text import (
+from operations.copying.copies import EMPTY_LEDGER, ledger_head, was_in_use
+from operations.copying.databases import open_url
+from operations.copying.stores import (
     NONE,
+    Store,
     digits_of,
     escaped,
     fields_of,

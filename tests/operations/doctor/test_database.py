@@ -17,7 +17,8 @@ from pytest_django.fixtures import Settings
 from config.environment.variables import VARIABLES
 from market.models import EngineState, LastQuote
 from market.push.keys import issue_ingest_key, revoke_ingest_key
-from market.store.process_names import own_name
+from market.store.lease import own_name
+from operations.doctor.checks import check_prices
 from operations.doctor.database import (
     ENGINES,
     FOR_COMMANDS,
@@ -26,9 +27,8 @@ from operations.doctor.database import (
     judge_connections,
 )
 from operations.doctor.diagnosis import FAIL, OK, WARN
-from operations.doctor.prices import check_prices
 from operations.void_keys import check_void_keys
-from serving.readiness.findings import STOPPED
+from serving.findings import STOPPED
 from status.models import ProcessReport
 from tests.factories import make_account, make_calendar, make_instrument, make_key
 

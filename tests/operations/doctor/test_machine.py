@@ -13,10 +13,9 @@ from pytest_django.fixtures import Settings
 
 from market.models import EngineState
 from market.store import own_name
-from operations.doctor.clocks import check_engine_clock, clock_state, compare, judge
-from operations.doctor.data_folder import check_folder
-from operations.doctor.mail_server import check_mail
-from operations.doctor.program import check_static_files, judge_descriptors
+from operations.doctor.checks import check_folder, check_mail
+from operations.doctor.database import check_engine_clock, clock_state, compare, judge
+from operations.doctor.proxy import check_static_files, judge_descriptors
 from signals_feed.decisions import SOON_S
 from tests.factories import NOON
 from tests.patience import PATIENCE_S

@@ -198,7 +198,7 @@ def test_a_proxy_with_one_fault_is_told(
     says: str,
 ) -> None:
     if "holds_back" in manner:
-        monkeypatch.setattr("operations.doctor.proxy_socket.PROMPT_S", 0.2)
+        monkeypatch.setattr("operations.doctor.proxy.PROMPT_S", 0.2)
     with fake_proxy(service.port, certificate, **manner) as url:
         found, said = only_fault(look(url, silence_s=PATIENCE_S if "cuts_off" in manner else 0))
     assert (found, says in said) == (level, True)

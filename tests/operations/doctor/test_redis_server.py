@@ -9,7 +9,7 @@ import pytest
 from pytest_django.fixtures import Settings
 from redis import Redis
 
-from operations.doctor.redis_server import check_redis, judge_version
+from operations.doctor.checks import check_redis, judge_version
 from tests.patience import wait_until
 from tests.programs import services
 

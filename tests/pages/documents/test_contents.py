@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from pages.documents import files
+from pages.documents import rendering
 from pages.documents.contents import sections
-from pages.documents.highlighting import highlighted
 from pages.documents.own_pages import OWN_PAGES
-from pages.documents.rendering import anchor_of, render_markdown
+from pages.documents.rendering import anchor_of, highlighted, render_markdown
 from pages.documents.search import LONGEST_HERE
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +28,7 @@ DOCUMENTS = sorted(str(path.relative_to("docs").with_suffix("")) for path in Pat
 def test_every_document_and_every_page_of_the_site_is_listed_once_and_none_hides_another() -> None:
     assert max(Counter(PATHS).values()) == 1
     assert {f"/docs/{name}" for name in DOCUMENTS} | OWN_PAGES.keys() <= set(PATHS)
-    assert {f"/docs/{name}" for name in files.names()} & OWN_PAGES.keys() == set()
+    assert {f"/docs/{name}" for name in rendering.names()} & OWN_PAGES.keys() == set()
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -92,9 +91,9 @@ def test_files_of_the_folder_are_served_and_nothing_beside_it() -> None:
     assert Client().get("/docs/operate/install.md")["Location"] == "/docs/operate/install"
     answer = Client().get("/docs/images/soak.svg")
     assert (answer.status_code, answer["Content-Type"]) == (200, "image/svg+xml")
-    assert files.image("images/terminal.png") is not None
+    assert rendering.image("images/terminal.png") is not None
     for name in ("signals.md", "../static/tickwire.svg", "images/none.png"):
-        assert files.image(name) is None
+        assert rendering.image(name) is None
 
 
 def shown(text: str) -> str:

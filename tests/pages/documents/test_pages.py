@@ -10,7 +10,7 @@ from django.test import Client
 
 from accounts.models import Tier
 from market.engine.bus.journal import KEEP_MS
-from pages.documents.changes import read_changelog
+from pages.documents.own_pages import read_changelog
 from tests.factories import make_instrument, put_quote
 
 pytestmark = pytest.mark.django_db

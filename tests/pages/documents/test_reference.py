@@ -13,8 +13,8 @@ from django.test import Client
 from tickwire import Client as OfficialClient
 
 from core.contract.errors import CODES
-from pages.documents.reference.operations import headers, operations, shared_refusals
-from pages.documents.reference.requests import CALLS, requests
+from pages.documents.reference import headers, operations, shared_refusals
+from pages.documents.samples import CALLS, requests
 from tests.contract.openapi.documented import DOCUMENT, operation, resolved
 from tests.factories import make_signal
 

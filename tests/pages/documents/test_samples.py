@@ -19,7 +19,7 @@ from core import clock
 from core.times import iso_s
 from market.prices.candles import TIMEFRAMES, interval_start
 from pages.documents.contents import GUIDES
-from pages.documents.files import FOLDER
+from pages.documents.rendering import FOLDER
 from tests.client import Api, Server
 from tests.clients.conftest import CLIENT
 from tests.clients.conftest import built as built

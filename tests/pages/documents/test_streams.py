@@ -11,9 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
-from market.streams.protocol.messages import ACTIONS, FEATURES
-from market.streams.protocol.refusals import CLOSES, REFUSALS
-from pages.documents.reference.streams import content, shared_words
+from market.streams.protocol.messages import ACTIONS, CLOSES, FEATURES, REFUSALS
+from pages.documents.stream_reference import content, shared_words
 
 HOST = "stream.localhost"
 REFUSAL_ROW = r'<th scope="row">(?:<code>)?([\w–]+)(?:</code>)?</th>\s*<td>([\d–]+)</td>\s*<td>(.*?)</td>'

@@ -14,7 +14,7 @@ from websockets.sync.connection import Connection
 
 from accounts.key_text import prefix_of
 from accounts.models import ApiKey
-from accounts.peppers import name_of
+from accounts.secrets import name_of
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services

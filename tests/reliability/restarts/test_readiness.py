@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from redis import Redis
 
-from serving.readiness.answers import READYZ, answer_probe
+from serving.readiness import READYZ, answer_probe
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.disks.test_engine_disk import full, locked
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis

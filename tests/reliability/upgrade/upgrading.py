@@ -27,7 +27,7 @@ from uuid import uuid4
 import httpx
 from django.conf import settings
 
-from core.program.version import VERSION
+from core.version import VERSION
 from tests.patience import PATIENCE_S, until, wait_until
 from tests.programs.services import free_port, postgres, redis
 from tests.reliability.clients.person import TOKEN

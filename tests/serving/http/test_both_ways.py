@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serving.http.closing import OVER
+from serving.http.deadlines import OVER
 from serving.http.short_path import NO_SHORT_PATH, Asker, Headers, ShortAnswer, ShortPath
 
 from .conversations import connected, get

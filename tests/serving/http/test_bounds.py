@@ -19,8 +19,8 @@ from serving.http.bounds import (
     is_one_head,
     most_bytes,
 )
+from serving.http.protocol import Noted, read_size
 from serving.http.refusals import MALFORMED, OTHER_CODING, HttpRefusal, RequestRefused
-from serving.http.requests import Noted, read_size
 from tests.patience import wait_until
 
 from .serving import HOST, SOON, CountingProtocol, Serving, flood, hear, serving, statuses

@@ -8,11 +8,10 @@ import threading
 
 import pytest
 
-from core.contract.begun import Begun, begun
+from core.contract.answers import Begun, begun
 from serving.http.bounds import END_OF_HEAD
-from serving.http.closing import ANSWERING, IDLE
-from serving.http.short_connection import MOST_GATHERED
-from serving.http.short_path import KNOWN, LONGEST_KNOWN, Headers, ShortAnswer
+from serving.http.deadlines import ANSWERING, IDLE
+from serving.http.short_path import KNOWN, LONGEST_KNOWN, MOST_GATHERED, Headers, ShortAnswer
 from tests.patience import until, wait_until
 
 from .conversations import Conversation, Text, Texts, bodies, get

@@ -17,13 +17,11 @@ from pytest_django.fixtures import Settings
 
 from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import keeper
-from core.program.version import VERSION
+from core.version import VERSION
 from market.management.engine_health import engine_health
-from serving.metrics.collection import SupervisorMetrics
+from serving.metrics.collection import EndedWorkers, LinkedWorker, SupervisorMetrics, add_up, ask_all
 from serving.metrics.http_requests import BOUNDS_S, MOST_ROUTES, HttpRequests, http_requests, template_of
-from serving.metrics.linked_worker import LinkedWorker, ask_all
-from serving.metrics.snapshots import SHARED, Family, Sample, Snapshot, families, text_of
-from serving.metrics.totals import EndedWorkers, add_up
+from serving.metrics.worker_link import SHARED, Family, Sample, Snapshot, families, text_of
 from tests.client import Server
 from tests.patience import PATIENCE_S
 

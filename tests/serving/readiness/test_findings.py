@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import Settings
 
-from serving.readiness.findings import ALONE_AFTER_S, HEARD_WITHIN_S, OK, STOPPED, Findings
-from serving.readiness.monitor import DatabaseProbe, ReadinessMonitor
+from serving.findings import ALONE_AFTER_S, HEARD_WITHIN_S, OK, STOPPED, Findings
+from serving.readiness import DatabaseProbe, ReadinessMonitor
 from status.models import ProcessReport
 
 BEGAN = 100.0
@@ -93,7 +93,7 @@ def test_processes_tell_each_other_over_the_database_what_they_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The test's own connection, which a thread of its own does not have.
-    monkeypatch.setattr("serving.readiness.monitor.close_old_connections", lambda: None)
+    monkeypatch.setattr("serving.readiness.close_old_connections", lambda: None)
     first, second = (DatabaseProbe(ProcessReport.objects, name, {name: 5.0}) for name in ("one", "two"))
     first.run()
     second.run()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from serving.websocket.framing import frame
+from serving.websocket.bounds import Gate
+from serving.websocket.connection import frame
 from serving.websocket.session import HIGH_WATER_BYTES, AsgiConnection
-from serving.websocket.waiting import Gate
 
 from .wires import Held
 

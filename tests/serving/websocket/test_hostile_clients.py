@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serving.websocket.bounds import FEW_FRAGMENTS, MOST_CONTROLS_A_SECOND, MOST_UNREAD, SLICE_BYTES
-from serving.websocket.framing import frame
+from serving.websocket.connection import frame
 from tests.patience import until
 
 from .wires import CLOSE, CONT, FLOODED, MAX_BYTES, PING, PONG, TEXT, make_serving, masked, on_uvloop

@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 
 from serving.http.protocol import HttpProtocol
 from serving.websocket import protocol
-from serving.websocket.framing import count, frame, payloads
+from serving.websocket.connection import count, frame, payloads
 from serving.websocket.protocol import WebSocketProtocol
 from tests.patience import PATIENCE_S, until
 

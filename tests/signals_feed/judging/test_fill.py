@@ -20,8 +20,8 @@ from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
 from market import runtime as market
 from market.engine import SeriesEnding
-from market.engine.feeds.venues.time_base import ANSWERED_MS
 from market.engine.importing.storing import keep_quote
+from market.engine.venues.time_base import ANSWERED_MS
 from market.prices import HistoryMinute, PriceBar
 from market.prices.records import Tick, TickAccepted
 from signals_feed import decisions

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from config.wiring import hand_down_rules
 from market.models import EngineState
-from market.store.process_names import own_name
+from market.store.lease import own_name
 from signals_feed.ledger.beginning import begin_when_known, have_begun, oldest_known
 from status.models import ProcessReport
 

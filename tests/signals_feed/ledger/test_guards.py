@@ -13,9 +13,14 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Value
 from django.db.models.functions import Replace
 
-from signals_feed.ledger.guards import KEPT_WHOLE, missing_triggers, put_up_triggers, take_down_triggers
+from signals_feed.ledger.guards import (
+    KEPT_WHOLE,
+    LOG_TABLES,
+    missing_triggers,
+    put_up_triggers,
+    take_down_triggers,
+)
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
-from signals_feed.ledger.log_rules import LOG_TABLES
 from signals_feed.ledger.trigger_rules import ENTRY
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal

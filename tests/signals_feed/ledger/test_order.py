@@ -38,8 +38,7 @@ from signals_feed.ledger.ledger import (
     plain,
     publication_payload,
 )
-from signals_feed.ledger.order import OrderCheck
-from signals_feed.ledger.verify import verify
+from signals_feed.ledger.verify import OrderCheck, verify
 from signals_feed.ledger_days import position_before, position_now
 from signals_feed.marks import PUBLISHED_LATE, Mark
 from signals_feed.models import Evidence, RulesBegun, Signal

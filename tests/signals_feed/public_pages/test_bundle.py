@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts.models import User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
-from signals_feed.bundle import files
+from signals_feed.bundle import building
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.publishing.actions import remove_demo
@@ -46,7 +46,7 @@ WITNESS = SigningKey.make("witness.example", KeyType.COSIGNATURE)
 def folder(tmp_path: Path, settings: Any) -> Path:
     settings.VAR_DIR = tmp_path
     settings.WITNESSES = [WitnessAddress(WITNESS.verifier, "https://witness.example")]
-    return tmp_path / files.FOLDER
+    return tmp_path / building.FOLDER
 
 
 def get(name: str = "anna", **headers: str) -> Any:
@@ -185,7 +185,7 @@ def test_bundle_is_built_once_for_a_checkpoint(folder: Path) -> None:
 def test_only_so_many_bundles_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_record()
     sign_ledger()
-    monkeypatch.setattr(files, "MOST_KEPT", 1)
+    monkeypatch.setattr(building, "MOST_KEPT", 1)
     for name in ("anna", "bert"):
         body(get(name))
     assert [path.name.partition("-")[0] for path in folder.glob("*.zip")] == [
@@ -197,7 +197,7 @@ def test_one_bundle_is_built_at_a_time(folder: Path) -> None:
     make_record()
     sign_ledger()
     folder.mkdir()
-    with folder.joinpath(files.LOCK).open("wb") as lock:
+    with folder.joinpath(building.LOCK).open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         answer = get()
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
@@ -215,7 +215,7 @@ def test_no_bundle_is_kept_without_the_ticks_of_an_archive_that_is_away(
     answer = get()
     assert (answer.status_code, answer["Retry-After"]) == (503, "60")
     assert "No bundle can be written: " in caplog.text
-    assert [path.name for path in folder.iterdir()] == [files.LOCK]
+    assert [path.name for path in folder.iterdir()] == [building.LOCK]
     (settings.ARCHIVE_DIR / "manifests").unlink()
     assert body(get())
 

@@ -18,7 +18,7 @@ from signals_feed.checking import check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
-from signals_feed.public_pages.checked import MOST_ASKED
+from signals_feed.public_pages.ledger import MOST_ASKED
 from signals_feed.public_pages.signal import in_digits
 from signals_feed.publishing.actions import cancel
 from tests.databases.queries import count_queries

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from signals_feed.publishers.equity import (
+from signals_feed.publishers.episodes import (
     EDGE,
     HEIGHT,
     MOST_POINTS,

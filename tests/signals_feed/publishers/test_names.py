@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from accounts.ending.deletion import delete_account
+from accounts.deletion import delete_account
 from accounts.models import Account, User
 from accounts.rights import publishing_right
 from demo.people import PUBLISHERS, seed_people

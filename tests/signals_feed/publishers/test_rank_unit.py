@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from instruments.models import Instrument
-from signals_feed.publishers.rank_unit import rank_unit
+from signals_feed.publishing.actions import rank_unit
 from tests.factories import NOON, make_candle, make_instrument
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]

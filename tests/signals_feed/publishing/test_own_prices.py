@@ -12,7 +12,7 @@ import time_machine
 from django.contrib.auth.models import Group, Permission
 from django.core.management import CommandError, call_command
 
-from accounts.ending.deletion import delete_account
+from accounts.deletion import delete_account
 from accounts.models import Account, User
 from accounts.rights import PowerRefused
 from core.events.kinds import EventKind

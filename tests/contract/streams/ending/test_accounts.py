@@ -10,14 +10,14 @@ import httpx
 import pytest
 from pytest_django.fixtures import Settings
 
-from accounts.ending.deletion import delete_account
+from accounts.deletion import delete_account
 from accounts.key_text import generate_key, prefix_of
 from accounts.keys.issuing import revoke_key, roll_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey
 from accounts.open_streams.registry import open_streams
 from core.events.event_feed import feed
-from market.streams.sessions.authenticated import AuthenticatedSessions
+from market.streams.session import AuthenticatedSessions
 from tests.client import Api, Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open

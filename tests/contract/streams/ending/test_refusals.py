@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from accounts.key_text import generate_key
 from accounts.models import Account
-from market.streams.sessions.session import StreamSession
+from market.streams.session import StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, an_hour_passing, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -102,7 +102,7 @@ def test_invalid_message_is_told_and_the_next_is_taken(
 def test_tenth_invalid_message_within_a_minute_ends_it(
     opened: Open, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("market.streams.sessions.session.passed_ms", lambda: 1_000_000)
+    monkeypatch.setattr("market.streams.session.passed_ms", lambda: 1_000_000)
     socket = opened(key=key)
     assert [code_of(socket.refused("nonsense"))[1] for _ in range(10)] == [False] * 9 + [True]
     assert socket.closed == 4400
@@ -183,7 +183,7 @@ def test_twenty_messages_at_once_are_taken_and_more_are_not(
     opened: Open, key: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, answered: set[int]
 ) -> None:
     # A slow machine reads them so slowly that more are allowed.
-    monkeypatch.setattr("market.streams.sessions.session.passed_ms", lambda: 1_000_000)
+    monkeypatch.setattr("market.streams.session.passed_ms", lambda: 1_000_000)
     socket = opened(key=key)
     socket.connection.socket.sendall(sent)
     *pongs, refused = socket.hear_all()

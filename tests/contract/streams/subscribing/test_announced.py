@@ -17,7 +17,7 @@ from django.utils import timezone
 from instruments.models import Instrument
 from market.streams.announced_stream import AnnouncedStream
 from news.models import NewsAnnouncement, NewsItem
-from news.newsroom.decisions import override_score, publish, reject, take_back
+from news.newsroom import override_score, publish, reject, take_back
 from news.stream import news
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import signals

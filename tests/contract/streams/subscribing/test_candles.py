@@ -9,7 +9,7 @@ import time_machine
 
 from core.clock import now_ms
 from core.times import iso_s
-from market.streams import candle_stream
+from market.streams import market_streams
 from market.streams import market_streams as streams
 from tests.client import Api, Server
 from tests.contract.streams.client import CANDLES, Frame, Socket, code_of
@@ -54,8 +54,8 @@ def look(service: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     async def look() -> None:
         forming.look()
 
-    assert candle_stream.FORMING_S == 1
-    monkeypatch.setattr(candle_stream, "FORMING_S", 3600.0)
+    assert market_streams.FORMING_S == 1
+    monkeypatch.setattr(market_streams, "FORMING_S", 3600.0)
     service.run(begin_anew())
     yield lambda: service.run(look())
     service.run(begin_anew())

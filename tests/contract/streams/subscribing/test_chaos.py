@@ -8,8 +8,7 @@ from pytest_django import Settings
 from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument
 from market.streams.protocol.messages import CHAOS
-from market.streams.sessions.authenticated import AuthenticatedSessions
-from market.streams.sessions.session import StreamSession
+from market.streams.session import AuthenticatedSessions, StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open

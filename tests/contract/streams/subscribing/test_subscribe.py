@@ -12,8 +12,7 @@ from core.clock import now_ms
 from market.prices.records import AbsorptionFound
 from market.streams import market_streams as streams
 from market.streams.protocol.messages import KINDS
-from market.streams.sessions.authenticated import authenticated_sessions
-from market.streams.sessions.session import StreamSession
+from market.streams.session import StreamSession, authenticated_sessions
 from tests.client import Api, Server
 from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, code_of, shortened
 from tests.contract.streams.conftest import Open

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from market.engine.feeds.venues.binance import CLOCK, MOST_SYMBOLS, PER_MESSAGE, BinanceReader, venue_symbol
-from market.engine.feeds.venues.venue_feed import FeedLost
+from market.engine.venues.binance import CLOCK, MOST_SYMBOLS, PER_MESSAGE, BinanceReader, venue_symbol
+from market.engine.venues.venue_feed import FeedLost
 from market.prices.records import Tick
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.feeds.venues.time_base import (
+from market.engine.venues.time_base import (
     AGREEING,
     ANSWERED_MS,
     BELIEVED_MS,

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from core.http import HttpFailed, open_client
 from core.times import MINUTE_MS
-from market.engine.feeds.venues import binance_rest, kraken, oanda_rest
-from market.engine.feeds.venues.venue_history import (
+from market.engine.venues import binance, kraken, oanda
+from market.engine.venues.venue_history import (
     LONGEST_MS,
     MAX_BYTES,
     MinutesRequest,
@@ -67,7 +67,7 @@ def kline(opened_ms: int = START_MS, *, high: str = "0.80000000") -> list[Any]:
 
 
 def binance_minutes(answer: Any, *, sent_ms: int | None = END_MS, counted: bool = False) -> list[PriceBar]:
-    bars = binance_rest.read_klines(VenueAnswer(json.dumps(answer).encode(), sent_ms), counted=counted)
+    bars = binance.read_klines(VenueAnswer(json.dumps(answer).encode(), sent_ms), counted=counted)
     return sound_minutes(bars, START_MS, END_MS)[0]
 
 
@@ -79,7 +79,7 @@ def oanda_bar(time: str = "2023-07-06T19:20:00.000000000Z", **fields: Any) -> di
 
 def oanda_minutes(*bars: dict[str, Any], price: str = "bid", counted: bool = True) -> list[PriceBar]:
     body = {"instrument": "EUR_USD", "granularity": "M1", "candles": bars}
-    minutes = oanda_rest.read_bars(json.dumps(body).encode(), price, counted=counted)
+    minutes = oanda.read_bars(json.dumps(body).encode(), price, counted=counted)
     return sound_minutes(minutes, START_MS, END_MS)[0]
 
 
@@ -218,9 +218,9 @@ def wanted(client: AsyncClient, url: str, name: str, end_ms: int) -> MinutesRequ
 async def test_binance_is_asked_page_by_page_for_the_minutes_between_of_three_days_at_most() -> None:
     async with HttpVenue(klines) as venue, open_client() as client:
         soon_ms, late_ms = START_MS + 2 * MINUTE_MS, START_MS + 2 * LONGEST_MS
-        few = await binance_rest.binance_history(wanted(client, venue.url, "BTCUSDT", soon_ms))
+        few = await binance.binance_history(wanted(client, venue.url, "BTCUSDT", soon_ms))
         (request,) = venue.requests
-        many = await binance_rest.binance_history(wanted(client, venue.url, "BTCUSDT", late_ms))
+        many = await binance.binance_history(wanted(client, venue.url, "BTCUSDT", late_ms))
 
     times = {"startTime": "1688671200000", "endTime": "1688671319999"}
     assert request.path == "/api/v3/klines"
@@ -245,7 +245,7 @@ async def test_kraken_is_asked_for_what_came_since() -> None:
 async def test_oanda_is_asked_for_the_price_of_the_candles_and_the_ask(price: str, asked_for: str) -> None:
     async with HttpVenue(says(b'{"candles":[]}')) as venue, open_client() as client:
         end_ms = START_MS + MINUTE_MS
-        await oanda_rest.oanda_history(wanted(client, venue.url, "EUR_USD", end_ms), price)
+        await oanda.oanda_history(wanted(client, venue.url, "EUR_USD", end_ms), price)
 
     times = {"from": "2023-07-06T19:20:00Z", "to": "2023-07-06T19:21:00Z"}
     assert venue.requests[0].path == "/v3/instruments/EUR_USD/candles"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from market.engine.feeds.venues.kraken import PER_MESSAGE, KrakenReader, venue_symbol
-from market.engine.feeds.venues.venue_feed import FeedLost
+from market.engine.venues.kraken import PER_MESSAGE, KrakenReader, venue_symbol
+from market.engine.venues.venue_feed import FeedLost
 from market.prices.records import StandingQuote, Tick
 
 STATUS = (

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from core.http import HttpFailed
-from market.engine.feeds.venues.kraken import KrakenFeed
-from market.engine.feeds.venues.oanda import OandaFeed
-from market.engine.feeds.venues.venue_history import MinutesRequest
-from market.engine.feeds.venues.websocket_feed import MAX_BYTES
+from market.engine.venues.kraken import KrakenFeed
+from market.engine.venues.oanda import OandaFeed
+from market.engine.venues.venue_history import MinutesRequest
+from market.engine.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
 from tests.local_http import Request
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from core.http import HttpFailed, open_client
-from market.engine.feeds.venues.binance_rest import binance_trades
-from market.engine.feeds.venues.kraken import kraken_trades
-from market.engine.feeds.venues.venue_history import (
+from market.engine.venues.binance import binance_trades
+from market.engine.venues.kraken import kraken_trades
+from market.engine.venues.venue_history import (
     MOST_REQUESTS,
     TRADES_PER_REQUEST,
     TooManyTrades,

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from instruments.models import Instrument
-from market.engine.feeds.venues.oanda import LONGEST_LINE, Lines, LineTooLong, OandaReader, venue_symbol
-from market.engine.feeds.venues.time_base import AGREEING, ANSWERED_MS
-from market.engine.feeds.venues.venue_quotes import to_ms
+from market.engine.venues.oanda import LONGEST_LINE, Lines, LineTooLong, OandaReader, venue_symbol
+from market.engine.venues.time_base import AGREEING, ANSWERED_MS
+from market.engine.venues.venue_quotes import to_ms
 from market.prices.records import StandingQuote, Tick
 from tests.factories import make_instrument
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running

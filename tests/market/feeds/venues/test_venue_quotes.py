@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from market.engine.feeds.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
+from market.engine.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
 from market.prices.records import Tick
 
 from .fakes.venue import NOON_MS

@@ -12,8 +12,7 @@ from typing import cast
 from market.streams.hub.backlog import ReplaceablePublication
 from market.streams.hub.hub import Hub
 from market.streams.hub.subscribers import Subscriber
-from serving.websocket.connection import NO_DESCRIPTOR, ConnectionWatcher
-from serving.websocket.framing import payloads
+from serving.websocket.connection import NO_DESCRIPTOR, ConnectionWatcher, payloads
 
 
 class Turns:

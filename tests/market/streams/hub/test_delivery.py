@@ -12,8 +12,7 @@ import pytest
 
 from market.streams.hub.hub import Hub
 from market.streams.hub.subscribers import Subscriber
-from serving.websocket.connection import NO_DESCRIPTOR
-from serving.websocket.framing import frame
+from serving.websocket.connection import NO_DESCRIPTOR, frame
 from tests.certificates import make_certificate
 from tests.patience import until
 from tests.serving.websocket.wires import (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from market.streams.hub.delivery import write_each
 from market.streams.hub.subscribers import Subscriber
-from serving.websocket.framing import frame
+from serving.websocket.connection import frame
 
 from .hubs import HubCase, KernelConnection, RecordedConnection, TextPublication
 

@@ -14,7 +14,7 @@ from itertools import chain
 
 import pytest
 
-from market.streams.hub.kernel_writes import (
+from market.streams.hub.delivery import (
     FEWEST,
     MOST,
     SINGLE,

@@ -9,9 +9,9 @@ import pytest
 
 from market.streams.hub import backlog
 from market.streams.hub.backlog import MOST_FRAMES
-from market.streams.hub.slow_readers import FEW, replay
+from market.streams.hub.hub import FEW, replay
 from market.streams.hub.subscribers import Subscriber
-from serving.websocket.framing import frame
+from serving.websocket.connection import frame
 from tests.patience import PATIENCE_S
 
 from .hubs import HubCase, Price, RecordedConnection

@@ -9,10 +9,18 @@ import pytest
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from market.streams.docs.asyncapi import CHANNELS, document
-from market.streams.protocol.messages import CHAOS, FEATURES, KINDS, AnyMessage
+from market.streams.asyncapi import CHANNELS, document
+from market.streams.protocol.messages import (
+    CHAOS,
+    CLOSES,
+    FEATURES,
+    KINDS,
+    REFUSALS,
+    AnyMessage,
+    Code,
+    StreamRefused,
+)
 from market.streams.protocol.reading import read
-from market.streams.protocol.refusals import CLOSES, REFUSALS, Code, StreamRefused
 from market.streams.protocol.replies import CONTROLS
 from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS

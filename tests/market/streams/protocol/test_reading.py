@@ -24,11 +24,11 @@ from market.streams.protocol.messages import (
     Ping,
     Resume,
     StreamKind,
+    StreamRefused,
     Subscribe,
     Unsubscribe,
 )
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read
-from market.streams.protocol.refusals import StreamRefused
 
 from .hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON, subscribe
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.plain_json import encode
 from market.streams.protocol import replies
-from market.streams.protocol.refusals import (
+from market.streams.protocol.messages import (
     CLOSES,
     REFUSALS,
     TOO_MANY_INVALID,

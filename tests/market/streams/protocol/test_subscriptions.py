@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from market.streams.protocol.messages import Subscribe, Unsubscribe
-from market.streams.protocol.refusals import StreamRefused
+from market.streams.protocol.messages import StreamRefused, Subscribe, Unsubscribe
 from market.streams.protocol.subscriptions import Rejected, SubscriptionChange, Subscriptions
 
 KNOWN = {"EURUSD", "GBPUSD", "XAUUSD"}

@@ -24,11 +24,10 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import EventMessage
 from core.threads import MAX_WAITING
+from market.streams import session
 from market.streams.market_streams import MarketConsumer, prices
 from market.streams.protocol.messages import AnyMessage
-from market.streams.sessions import session
-from market.streams.sessions.authenticated import AuthenticatedSessions, Identity, authenticated_sessions
-from market.streams.sessions.session import StreamSession
+from market.streams.session import AuthenticatedSessions, Identity, StreamSession, authenticated_sessions
 from signals_feed.stream import SignalsConsumer
 from tests.core.events.following import follow
 from tests.factories import make_key

@@ -59,8 +59,7 @@ def measure(ids: list[int]) -> Rates:
     from django.db import connection
 
     from core.times import moment
-    from market.store.candle_rows import write_candles
-    from market.store.partitions import make_months
+    from market.store.candle_rows import make_months, write_candles
 
     if connection.vendor == "postgresql":
         # A year to either side, so that nobody makes a month meanwhile.

@@ -26,7 +26,7 @@ def main() -> None:
 def fill(bars: int, closing: int, folder: Path) -> str:
     import msgspec
 
-    from market.engine.files.recording import encode
+    from market.engine.files.format import encode
     from market.prices.records import Tick
     from market.store import candle_rows, checkpoints
     from tests.factories import make_account, make_instrument, make_key, make_tier

@@ -12,7 +12,7 @@ from typing import Any, cast
 import psycopg
 from redis import Redis
 
-from accounts.open_streams.spread import MORE
+from accounts.open_streams.redis_slots import MORE
 from core.redis.connections import key_of
 from tests.nightly.reliability.drill.loaded import LoadedInstallation
 from tests.patience import wait_until

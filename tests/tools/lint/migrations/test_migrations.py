@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from core.program.version import VERSION
+from core.version import VERSION
 from tools.lint.migrations.faults import faults
 from tools.lint.migrations.harmless import HARMLESS
 from tools.lint.migrations.last import Release, last_release, numbers

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from market.engine.feeds.venues.binance import CLOCK, BinanceFeed
+from market.engine.venues.binance import CLOCK, BinanceFeed
 
 from .venue import Visit
 from .websocket_venue import FakeWebSocketVenue

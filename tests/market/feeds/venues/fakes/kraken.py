@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from market.engine.feeds.venues.kraken import KrakenFeed
+from market.engine.venues.kraken import KrakenFeed
 
 from .venue import NOON_MS, Visit
 from .websocket_venue import FakeWebSocketVenue

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from core.times import iso_s
-from market.engine.feeds.venues.oanda import OandaFeed
+from market.engine.venues.oanda import OandaFeed
 from tests.local_http import Request
 
 from .http_venue import HttpVenue, Reply

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from core.clock import now_ms as market_ms
 from market.engine.feeds.feed import FeedPace
-from market.engine.feeds.venues.venue_feed import VenueFeed
-from market.engine.feeds.venues.venue_history import VenueTrade
+from market.engine.venues.venue_feed import VenueFeed
+from market.engine.venues.venue_history import VenueTrade
 from tests.factories import NOON
 from tests.patience import PATIENCE_S
 

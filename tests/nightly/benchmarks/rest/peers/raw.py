@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from core.contract.request_ids import new_request_id
+from core.contract.errors import new_request_id
 
 LIMIT, WINDOW_S = 1_000_000_000, 60.0
 TIER = "boundless"

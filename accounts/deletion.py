@@ -1,0 +1,185 @@
+"""How an account ends: its owner takes their data along, and what names them goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from accounts.models import PSEUDONYM, Account, ApiKey, PageSession, TierRequest, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+from .own_data import account_data, done_to_others, events_by, log_about, without_objects
+
+# Deletes an account: nothing of it opens anything any more, and no table names its owner, but for rows that
+# cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym.
+# By which staff find a key; the name before it is its owner's own words.
+KEY_PREFIX = re.compile(r"\(\w+…\)$")
+
+
+class OtherKeys:
+    """Keys of rooms above, which end with the account that they belong to."""
+
+    revocations_of: Callable[[Account], list[Callable[..., object]]] = staticmethod(lambda account: [])
+
+
+other_keys = OtherKeys()
+
+
+class DeletionRefused(Exception):
+    """The account has to stay; the message is for its owner."""
+
+
+def refuse_deletion(user: User) -> None:
+    account = Account.objects.filter(user=user).first()
+    if account is not None and (account.is_demo or account.is_visitor):
+        raise DeletionRefused("This account belongs to the demo, which other people use, too.")
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    if user.is_superuser and user.is_active and not others.exists():
+        raise DeletionRefused(
+            "This is the last superuser. Create another one first; afterwards nobody could."
+        )
+
+
+@transaction.atomic
+def delete_account(user: User) -> str:
+    """Returns the pseudonym under which something of it stays; empty if nothing does."""
+    # Of two superusers who go at once, one sees that the other has gone.
+    list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
+    # Whoever issues a key or changes powers meanwhile waits for this.
+    user = User.objects.select_for_update().get(pk=user.pk)
+    account = Account.objects.select_for_update().filter(user=user).first()
+    refuse_deletion(user)
+    name, pseudonym = user.username, free_pseudonym(user)
+    rename_in_log(user, account, pseudonym)
+    TierRequest.objects.filter(decided_by=name).update(decided_by=pseudonym)
+    revoked = [] if account is None else list(account.keys.filter(revoked_at=None))
+    revocations = [] if account is None else other_keys.revocations_of(account)
+    sessions = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    pages = [] if account is None else list(account.page_sessions.values_list("session_key", flat=True))
+    # Deleting a row takes its number from the object.
+    account_id = None if account is None else account.pk
+    is_kept = not take_away(user, account, pseudonym, {*sessions, *pages})
+    forget_in_events(name, pseudonym, account_id)
+    # Events come last: whoever has published waits for no row any more.
+    for revoke in revocations:
+        revoke(by=pseudonym)
+    tell(account_id, revoked, pseudonym)
+    return pseudonym if is_kept else ""
+
+
+def free_pseudonym(user: User) -> str:
+    """Nobody signs up with such a name, but one may be older than this rule."""
+    name = f"{PSEUDONYM}{user.pk}"
+    while User.objects.filter(username=name).exists():
+        name += "-"
+    return name
+
+
+def take_away(user: User, account: Account | None, pseudonym: str, sessions: set[str]) -> bool:
+    """Whether nothing refers to the user any more."""
+    Session.objects.filter(session_key__in=sessions).delete()
+    if account is not None:
+        account.delete()
+    for model in (EmailAddress, Authenticator, UserSession):
+        model._default_manager.filter(user=user).delete()
+    if not LogEntry.objects.filter(user=user).exists():
+        try:
+            with transaction.atomic():
+                user.delete()
+        except ProtectedError:
+            pass
+        else:
+            return True
+    user.groups.clear()
+    user.user_permissions.clear()
+    user.username, user.email, user.first_name, user.last_name = pseudonym, "", "", ""
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.last_login = None
+    user.set_unusable_password()
+    user.save()
+    return False
+
+
+def rename_in_log(user: User, account: Account | None, pseudonym: str) -> None:
+    """What staff did to this account stays on record, without the name."""
+    for entry in log_about(user, account):
+        tail = KEY_PREFIX.search(entry.object_repr)
+        entry.object_repr = pseudonym + (f" {tail[0]}" if tail else "")
+        entry.change_message = without_objects(entry.change_message, pseudonym)
+        entry.save(update_fields=["object_repr", "change_message"])
+
+
+def forget_in_events(name: str, pseudonym: str, account_id: int | None) -> None:
+    """The rows stay: by them every process sees that the database is still the one it knows."""
+    events_by(name, account_id).update(by=pseudonym)
+    for event in ControlEvent.objects.filter(account_id=account_id, kind=EventKind.TIER_DECLINED):
+        event.facts["answer"] = ""
+        event.save(update_fields=["facts"])
+
+
+def tell(account_id: int | None, revoked: list[ApiKey], by: str) -> None:
+    if account_id is None:
+        return
+    for key in revoked:
+        facts = {"account": account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
+        ControlEvent.objects.publish(EventKind.KEY_REVOKED, by=by, **facts)
+    ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by=by, account=account_id, active=False)
+
+
+# The sessions of somebody who was locked out: unlocked again, they log in anew, and so does a thief.
+def end_sessions(user: User) -> None:
+    """What their pages have open ends with them."""
+    logins, pages = UserSession.objects.filter(user=user), PageSession.objects.filter(account__user=user)
+    keys = {row.session_key for rows in (logins, pages) for row in rows}
+    Session.objects.filter(session_key__in=keys).delete()
+    logins.delete()
+
+
+# What stays of a person when their account is deleted, for the page that asks and the one after it.
+# Whoever publishes a signal and closes it has done that to nobody.
+OWN_SIGNALS = (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED)
+
+
+class Staying(NamedTuple):
+    signals: bool
+    name_in_ledger: bool
+    name_in_scores: bool
+    staff_record: bool
+
+
+def nothing(user: User) -> bool:
+    return False
+
+
+class StayingRows:
+    """Rooms above say it of their rows."""
+
+    signals: Callable[[User], bool] = staticmethod(nothing)
+    name_in_ledger: Callable[[User], bool] = staticmethod(nothing)
+    name_in_scores: Callable[[User], bool] = staticmethod(nothing)
+
+    def of(self, user: User) -> Staying:
+        done = any(row["kind"] not in OWN_SIGNALS for row in done_to_others(user))
+        has_acted = done or LogEntry.objects.filter(user=user).exists()
+        return Staying(
+            self.signals(user),
+            self.name_in_ledger(user),
+            self.name_in_scores(user),
+            user.is_staff or has_acted,
+        )
+
+
+staying_rows = StayingRows()
+
+
+__all__ = ["account_data", "staying_rows"]

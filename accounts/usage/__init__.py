@@ -1,5 +1,0 @@
-"""What accounts use, for people to look at."""
-
-from .buffer import usage_buffer
-
-__all__ = ["usage_buffer"]

@@ -1,1 +1,0 @@
-"""The drivers of an analysis: each weighs one kind of data by itself."""

@@ -1,1 +1,0 @@
-"""GET /api/archive: the list of the archive's files, and the files themselves."""

@@ -1,1 +1,0 @@
-"""What this program is: its version, and how it was started."""

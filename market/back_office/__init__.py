@@ -1,1 +1,0 @@
-"""Pages of the market in the back office."""

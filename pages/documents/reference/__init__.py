@@ -1,1 +1,0 @@
-"""The references of REST and of the streams, read from the OpenAPI and AsyncAPI documents."""
