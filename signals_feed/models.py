@@ -59,7 +59,7 @@ def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
 
 class Signal(models.Model):
     """A published trade idea. It is written active, its terms never change, and once closed it never
-    reopens: triggers refuse all else (trigger_rules.py, order_rules.py)."""
+    reopens: triggers refuse all else (ledger/trigger_rules.py, ledger/guards.py)."""
 
     class Direction(models.TextChoices):
         BUY = "buy"
