@@ -1,5 +1,6 @@
-from django.urls import re_path
-
 from accounts.limits.api import LimitsViewSet
+from core.viewset import ApiRouter
 
-urlpatterns = [re_path(r"^limits/?$", LimitsViewSet.as_view({"get": "retrieve"}), name="limits")]
+router = ApiRouter()
+router.register("", LimitsViewSet, "account")
+urlpatterns = router.urls

@@ -1,7 +1,7 @@
-from django.urls import re_path
+from core.viewset import ApiRouter
 
 from .views import AnalysisViewSet
 
-urlpatterns = [
-    re_path(r"^analysis/(?P<symbol>[^/]+)/?$", AnalysisViewSet.as_view({"get": "retrieve"}), name="analysis"),
-]
+router = ApiRouter()
+router.register("analysis", AnalysisViewSet, "analysis")
+urlpatterns = router.urls

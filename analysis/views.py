@@ -1,13 +1,13 @@
 """GET /api/analysis/{symbol}: the operation that costs an AI call."""
 
-from typing import Any
+from django.http import HttpResponseBase
+from rest_framework.request import Request
 
-from django.http import HttpRequest
-
-from accounts.viewset import KeyedViewSet
+from accounts.authentication import caller_of
 from core.contract.answers import Answer
 from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
 from core.contract.parameters import ChoiceParameter, QuerySerializer, describes
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 
 from .analyses import AiCallCharge, analyses
@@ -22,7 +22,8 @@ class AnalysisQuerySerializer(QuerySerializer):
     )
 
 
-class AnalysisViewSet(KeyedViewSet):
+class AnalysisViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "symbol", "[^/]+"
     charge: AiCallCharge | None = None
 
     @describes(
@@ -53,8 +54,8 @@ class AnalysisViewSet(KeyedViewSet):
         ),
         headers=["X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"],
     )
-    async def retrieve(self, symbol: str) -> Answer:
-        self.charge = charge = await AiCallCharge.of(self.caller)
+    async def retrieve(self, request: Request, symbol: str) -> Answer:
+        self.charge = charge = await AiCallCharge.of(caller_of(request))
         try:
             instrument = catalogue.get(symbol)
             model = self.parameters(AnalysisQuerySerializer)["model"]
@@ -68,9 +69,8 @@ class AnalysisViewSet(KeyedViewSet):
             b'{%s,"cached":%s}' % (answered.fields, b"true" if answered.was_made_before else b"false")
         )
 
-    async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
-        try:
-            return await super().respond(request, headers, kwargs)
-        finally:
-            if self.charge is not None:
-                headers |= self.charge.standing.headers()
+    def finalize_response(self, request: Request, answer: Answer) -> HttpResponseBase:  # type: ignore[override]
+        """An answer and a refusal say how many calls are left."""
+        if self.charge is not None:
+            self.headers |= self.charge.standing.headers()
+        return super().finalize_response(request, answer)

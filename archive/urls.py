@@ -1,10 +1,8 @@
-from django.urls import re_path
+from core.viewset import ApiRouter
 
 from .views import ArchiveFileViewSet, ArchiveViewSet
 
-urlpatterns = [
-    re_path(r"^archive/?$", ArchiveViewSet.as_view({"get": "list"}), name="archive"),
-    re_path(
-        r"^archive/(?P<path>.+?)/?$", ArchiveFileViewSet.as_view({"get": "retrieve"}), name="archive_file"
-    ),
-]
+router = ApiRouter()
+router.register("archive", ArchiveViewSet, "archive")
+router.register("archive", ArchiveFileViewSet, "archive-file")
+urlpatterns = router.urls

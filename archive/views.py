@@ -16,10 +16,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 from django.db import Error
 from msgspec import Meta
+from rest_framework.request import Request
 
+from accounts.authentication import caller_of
 from accounts.keys import Caller
 from accounts.models import Tier
-from accounts.viewset import KeyedViewSet
 from archive.manifests import ArchiveManifest, LedgerAt, ManifestFile
 from archive.stores import NotStored, archive_store
 from core.contract.answers import JSON, Answer
@@ -47,6 +48,7 @@ from core.plain_json import encode
 from core.request_headers import header
 from core.threads import in_thread_promptly
 from core.times import iso_date
+from core.viewset import ApiViewSet
 from instruments.catalogue import WITHHELD, catalogue
 
 from .index import (
@@ -301,7 +303,7 @@ class ArchiveList(msgspec.Struct):
     next: Annotated[str | None, Meta(description="The cursor of the next page; null on the last page.")]
 
 
-class ArchiveViewSet(KeyedViewSet):
+class ArchiveViewSet(ApiViewSet):
     @describes(
         "listArchive",
         ArchiveList,
@@ -319,8 +321,8 @@ class ArchiveViewSet(KeyedViewSet):
             SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
         ],
     )
-    async def list(self) -> Answer:
-        await refuse_without_archive(self.caller)
+    async def list(self, request: Request) -> Answer:
+        await refuse_without_archive(caller_of(request))
         days = await archive_index.current()
         symbol = symbol_of(self.parameters(SymbolFilterSerializer)["symbol"], days)
         asked = self.parameters(ArchiveQuerySerializer)
@@ -384,7 +386,9 @@ downloads = OpenBodies(
 )
 
 
-class ArchiveFileViewSet(KeyedViewSet):
+class ArchiveFileViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "path", ".+?"
+
     @describes(
         "getArchiveFile",
         ArchiveManifest,
@@ -401,8 +405,8 @@ class ArchiveFileViewSet(KeyedViewSet):
         headers=["ETag", "Accept-Ranges"],
         has_parts=True,
     )
-    async def retrieve(self, path: str) -> Answer:
-        await refuse_without_archive(self.caller)
+    async def retrieve(self, request: Request, path: str) -> Answer:
+        await refuse_without_archive(caller_of(request))
         file = await self._find(path)
         tag = f'"{file.sha256}"'
         headers = {
@@ -417,7 +421,7 @@ class ArchiveFileViewSet(KeyedViewSet):
         part = self._part(file, tag)
         if part is not None:
             headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{file.bytes}"
-        download = downloads.enter(self.caller.counted_under)
+        download = downloads.enter(caller_of(request).counted_under)
         try:
             sending = await self._begin(file, part or Part(0, file.bytes))
         except BaseException:

@@ -16,15 +16,15 @@ prepare()
 # The imports below need all apps.
 django.setup(set_prefix=False)
 
-from accounts.short_path import KeyedShortPath  # noqa: E402
-from accounts.viewset import UnknownPathViewSet  # noqa: E402
+from accounts.short_path import find  # noqa: E402
+from core.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
 from market.streams.market_streams import CandlesConsumer, MarketConsumer, OrderFlowConsumer  # noqa: E402
 from news.stream import NewsConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
-from serving.http.short_path import STATE_NAME  # noqa: E402
+from serving.http.short_path import STATE_NAME, ShortPath  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness import PATHS, answer_probe  # noqa: E402
 from serving.websocket.absent import ask_for_websocket, refuse_stream  # noqa: E402
@@ -136,7 +136,7 @@ async def answer_lifespan(scope: dict[str, Any], receive: Any, send: Any) -> Non
             try:
                 await service.start()
                 # Only a server of ours looks there; any other has the ordinary path alone.
-                scope.setdefault("state", {})[STATE_NAME] = KeyedShortPath()
+                scope.setdefault("state", {})[STATE_NAME] = ShortPath(find)
             except Exception as error:  # noqa: BLE001 - whatever it is, the server must hear of it
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 raise

@@ -11,20 +11,21 @@ from django.conf import settings
 from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
 from accounts.open_streams.registry import open_streams
-from accounts.viewset import KeyedViewSet
 from analysis.analysts import available_models
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
 from core.contract.parameters import describes
 from core.deadlines import patient
 from core.fault_log import LastingFault
-from core.plain_json import encode
 from core.redis.connections import connect_redis, key_of
 from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
 from core.times import iso_time
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal
 
@@ -64,7 +65,8 @@ QUIET = ServiceSession(
 )
 
 
-class SessionViewSet(KeyedViewSet):
+class SessionViewSet(ApiViewSet):
+    @action(detail=False)  # type: ignore[type-var]
     @describes(
         "getSession",
         ServiceSession,
@@ -73,7 +75,7 @@ class SessionViewSet(KeyedViewSet):
         examples={"A quiet afternoon": QUIET},
         details="How busy the service is, and which AI models are available.",
     )
-    async def retrieve(self) -> Answer:
+    async def session(self, request: Request) -> Answer:
         body = ServiceSession(
             instruments_active=len(catalogue.offered()),
             clients_connected=await open_streams.count(),
@@ -82,7 +84,7 @@ class SessionViewSet(KeyedViewSet):
             server_time=iso_time(datetime.now(UTC)),
             uptime_seconds=max(0, int(time.time() - await uptime.began_at())),
         )
-        return Answer(encode(body))
+        return Answer(body)
 
 
 logger = logging.getLogger(__name__)

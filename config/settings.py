@@ -93,7 +93,7 @@ INSTALLED_APPS = [
     "config.apps.ConfigApp",
 ]
 
-# None of these runs for /api, whose views have an asynchronous base of their own (accounts/viewset.py).
+# None of these runs for /api, whose views have an asynchronous base of their own (core/viewset.py).
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -352,10 +352,13 @@ CONTENT_SECURITY_POLICY = {
 # The REST contract
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.authentication.WindowThrottle"],
+    "DEFAULT_RENDERER_CLASSES": ["core.contract.answers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "core.contract.negotiation.FirstOffered",
+    "DEFAULT_PARSER_CLASSES": [],
+    "EXCEPTION_HANDLER": "core.contract.errors.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "core.contract.openapi.ApiSchema",
     "UNAUTHENTICATED_USER": None,
 }

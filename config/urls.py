@@ -1,8 +1,8 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from accounts.viewset import UnknownPathViewSet
 from core.contract import openapi
+from core.viewset import ApiRouter, UnknownPathViewSet
 from demo.login import demo_login
 from demo.past import demo_past, shown_past
 from market.admin import market_status
@@ -17,6 +17,8 @@ from .session import SessionViewSet
 
 admin.autodiscover()
 
+service = ApiRouter()
+service.register("", SessionViewSet, "service")
 api: list[URLPattern | URLResolver] = [
     path("", include("instruments.urls")),
     path("", include("market.urls")),
@@ -24,7 +26,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("news.urls")),
     path("", include("analysis.urls")),
     path("", include("archive.urls")),
-    re_path(r"^session/?$", SessionViewSet.as_view({"get": "retrieve"}), name="session"),
+    path("", include(service.urls)),
     path("", include("accounts.urls")),
 ]
 
@@ -39,7 +41,7 @@ urlpatterns = [
     path("robots.txt", robots, name="robots"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
-    re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),
+    re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "create"}), name="ingest"),
     path("openapi.json", openapi.openapi, name="openapi"),
     path("asyncapi.json", asyncapi, name="asyncapi"),
     path("", include("pages.documents.urls")),

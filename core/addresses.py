@@ -4,13 +4,11 @@ The server has already put a trusted proxy's word into the scope. A request that
 machine gains nothing by that, because behind a proxy on the same machine every request does. Demo keys and
 sessions are valid by themselves; they are only refused to callers who are plainly elsewhere."""
 
+from collections.abc import Iterable
 from functools import lru_cache
-from io import BytesIO
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest
 from django.http.request import split_domain_port
 
 
@@ -31,31 +29,32 @@ def network_of(address: str) -> str:
     return str(found) if found.version == 4 else str(ip_network((int(found), 64), strict=False))
 
 
-FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
+FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
 
 
-def is_loopback(request: HttpRequest) -> bool:
-    """Both ends are loopback, the Host header says so, and no proxy forwards for somebody else."""
-    meta = request.META
-    if any(name in meta for name in FORWARDED):
-        return False
-    host, _ = split_domain_port(meta.get("HTTP_HOST", ""))
-    return (
-        host_is_loopback(host)
-        and _is_address(meta.get("SERVER_NAME"))
-        and _is_address(meta.get("REMOTE_ADDR"))
+def is_loopback(scope: dict[str, Any]) -> bool:
+    return ends_are_loopback(scope.get("client"), scope.get("server")) and headers_name_loopback(
+        scope["headers"]
     )
 
 
-def socket_is_loopback(scope: dict[str, Any]) -> bool:
-    """The same of a WebSocket. Of clients that are elsewhere, no request is made to see that."""
-    return _is_address(address_of(scope)) and is_loopback(ASGIRequest({**scope, "method": "GET"}, BytesIO()))
+def headers_name_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """The Host header names this machine, and no proxy forwards for somebody else."""
+    sent = [(name, value) for name, value in headers if name == b"host" or name in FORWARDED]
+    hosts = b",".join(value for name, value in sent if name == b"host")
+    host, _ = split_domain_port(hosts.decode("latin-1"))
+    return all(name == b"host" for name, _ in sent) and host_is_loopback(host)
+
+
+def ends_are_loopback(*ends: tuple[str, int | None] | None) -> bool:
+    return all(end is not None and _is_address(end[0]) for end in ends)
 
 
 def host_is_loopback(host: str) -> bool:
     return host == "localhost" or _is_address(host.strip("[]"))
 
 
+@lru_cache(maxsize=1024)
 def _is_address(text: str | None) -> bool:
     try:
         return ip_address(text or "").is_loopback

@@ -1,78 +1,103 @@
-"""The base of the REST contract. A viewset's `dispatch` is a coroutine here: it admits, runs the action and
-adds the headers, without a thread unless the action needs the ORM."""
+"""The base of the REST contract: DRF's viewset and router, with a `dispatch` that awaits."""
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any
 
 from asgiref.sync import markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.routers import SimpleRouter
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import address_of
-from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, begun_at
-from core.contract.errors import MethodNotAllowed, answer_exception, new_request_id
+from core.contract.answers import ID_HEADER, ON_PREFLIGHT, Answer, begun_at
+from core.contract.errors import MethodNotAllowed, NotFound, new_request_id
 from core.contract.parameters import QuerySerializer, read_parameters
 from core.logs import Served, log_request
 from core.request_headers import check_host, refuse_plain
 
 
-def scope_of(request: HttpRequest) -> dict[str, Any]:
-    """The ASGI scope, or what we use of it where Django handles synchronously, as its test client does."""
-    try:
-        return request.scope  # type: ignore[attr-defined, no-any-return]
-    except AttributeError:
-        return {
-            "headers": [(name.lower().encode(), value.encode()) for name, value in request.headers.items()],
-            "http_version": request.META.get("SERVER_PROTOCOL", "HTTP/1.1")[5:],
-            "query_string": request.META.get("QUERY_STRING", ""),
-        }
-
-
 class ApiViewSet(ViewSet):
-    """Actions return an `Answer` and raise `ApiError`. What memory alone answers is a plain function, which
-    takes nothing but its names and parameters; any other is a coroutine."""
+    """Actions return an `Answer` and raise `ApiError`. What memory alone answers is a plain function that
+    reads nothing of its request but the parameters; any other action is a coroutine."""
 
+    request: Request
     scope: dict[str, Any]
-    request: HttpRequest  # type: ignore[assignment]
+    format_kwarg = None
+    headers: dict[str, str]
+    """Sent with the answer or the refusal."""
 
     @classmethod
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
-        """Called by Django's own handlers; ours calls `answer` and needs no response object."""
-        return (await self.answer(request, **kwargs)).as_response(request.method)
-
-    async def answer(self, request: HttpRequest, **kwargs: Any) -> Answer:
-        request_id = new_request_id()
-        headers = {"X-Request-Id": request_id}
-        self.request, self.scope = request, scope_of(request)
-        started_at = begun_at(self.scope)
+        """As DRF's own, but keys, windows and actions are awaited, and the request is logged."""
+        self.scope = request.scope  # type: ignore[attr-defined]
+        began_s = begun_at(self.scope)
+        self.request = self.initialize_request(request, *args, **kwargs)
+        self.request.user = self.request.auth = None  # type: ignore[assignment]
+        self.headers = self.default_response_headers
         try:
-            answer = await self.respond(request, headers, kwargs)
+            if request.method != "OPTIONS":
+                await self.initial(self.request)
+            answer = self.handler_of(str(request.method))(self.request, *args, **kwargs)
+            if isawaitable(answer):
+                answer = await answer
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
-            answer = answer_exception(error, request_id)
-        answer.headers |= headers
-        took_s = time.perf_counter() - started_at
+            answer = self.handle_exception(error)
+        response = self.finalize_response(self.request, answer)
+        took_s = time.perf_counter() - began_s
         # Nearly no answer is worth a line, and then it costs nothing more than this.
         if answer.status >= 400 or settings.ACCESS_LOG or 0 < settings.SLOW_REQUEST_MS <= took_s * 1000:
-            self._log(request, answer, request_id, took_s)
-        return answer
+            self._log(request, answer, took_s)
+        return response
 
-    async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
-        if request.method == "OPTIONS":
-            return Answer(b"", dict(ON_PREFLIGHT), status=204)
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {ID_HEADER: new_request_id()}
+
+    async def initial(self, request: Request) -> None:  # type: ignore[override]
+        """Before the action, in this order: a key in the clear, the key, its window, the host."""
         refuse_plain(self.scope)
-        await self.admit(request, headers)
+        await self.perform_authentication(request)
+        await self.check_throttles(request)
         check_host(self.scope)
-        action = self.action_for(str(request.method))
-        answer = action(**kwargs)
-        return await answer if isawaitable(answer) else answer  # type: ignore[no-any-return]
 
-    def _log(self, request: HttpRequest, answer: Answer, request_id: str, took_s: float) -> None:
+    async def perform_authentication(self, request: Request) -> None:  # type: ignore[override]
+        """Raises `ApiError` where there is no valid key."""
+        for authenticator in self.get_authenticators():
+            request.user, request.auth = await authenticator.authenticate(request)  # type: ignore[misc]
+
+    async def check_throttles(self, request: Request) -> None:  # type: ignore[override]
+        """Raises `ApiError` where the window is used up."""
+        for throttle in self.get_throttles():
+            await throttle.allow_request(request, self)  # type: ignore[misc]
+
+    def handler_of(self, method: str) -> Callable[..., Any]:
+        name = method.lower() if method.lower() in self.http_method_names else "http_method_not_allowed"
+        return getattr(self, name, self.http_method_not_allowed)
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> Answer:  # type: ignore[override]
+        return Answer(b"", {"Allow": ", ".join(self.allowed_methods), **ON_PREFLIGHT}, status=204)
+
+    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> Answer:  # type: ignore[override]
+        raise MethodNotAllowed(self.allowed_methods)
+
+    def finalize_response(self, request: Request, answer: Answer) -> HttpResponseBase:  # type: ignore[override]
+        renderer, _ = self.perform_content_negotiation(request)
+        return answer.as_response(request.method, self.headers, renderer)  # type: ignore[arg-type]
+
+    def parameters(self, serializer: type[QuerySerializer]) -> dict[str, Any]:
+        # Broken UTF-8 becomes U+FFFD, which no parameter accepts.
+        return read_parameters(serializer, self.scope["query_string"].decode(errors="replace"))
+
+    def _log(self, request: HttpRequest, answer: Answer, took_s: float) -> None:
+        (authenticator,) = self.get_authenticators()
         log_request(
             Served(
                 str(request.method),
@@ -80,31 +105,34 @@ class ApiViewSet(ViewSet):
                 getattr(request, "route", ""),
                 answer.status,
                 took_s,
-                request_id,
+                self.headers[ID_HEADER],
                 address_of(self.scope),
-                self.known_by(),
+                authenticator.log_fields(self.request),  # type: ignore[attr-defined]
                 answer.code,
             )
         )
 
-    def known_by(self) -> Mapping[str, object]:
-        """Who asked, as the log names them."""
-        return {}
 
-    async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
-        """Raise to refuse the request. `headers` are sent with the answer or the refusal."""
+# EUR/USD where a symbol belongs: other services write pairs in this way.
+PAIR_WITH_SLASH = re.compile(
+    r"/api/(?:market|orderflow|analysis)/([a-z]{3,5})/(?!quote\b)([a-z]{3,5})(?:/|$)", re.I
+)
 
-    def action_for(self, method: str) -> Callable[..., Any]:
-        """HEAD is answered as GET without its body."""
-        if method not in ("GET", "HEAD"):
-            error = MethodNotAllowed()
-            error.headers["Allow"] = METHODS
-            raise error
-        return getattr(self, self.action_map["get"])  # type: ignore[no-any-return]
 
-    def parameters(self, serializer: type[QuerySerializer]) -> dict[str, Any]:
-        query_string: bytes | str = self.scope["query_string"]
-        if isinstance(query_string, bytes):
-            # Broken UTF-8 becomes U+FFFD, which no parameter accepts.
-            query_string = query_string.decode(errors="replace")
-        return read_parameters(serializer, query_string)
+class UnknownPathViewSet(ApiViewSet):
+    """Every other path below /api: without a valid key it is refused as the known ones are."""
+
+    def absent(self, request: Request) -> Answer:
+        pair = PAIR_WITH_SLASH.match(self.scope["path"])
+        raise NotFound(NotFound.WITH_SLASH.format(symbol="".join(pair.groups()).upper()) if pair else "")
+
+    def handler_of(self, method: str) -> Callable[..., Any]:
+        return self.options if method == "OPTIONS" else self.absent
+
+
+class ApiRouter(SimpleRouter):
+    """Paths are the same with a slash at their end and without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trailing_slash = "/?"

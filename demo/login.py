@@ -100,7 +100,7 @@ def DemoLoginsStayOnLoopback(  # noqa: N802 - middleware is named as the classes
         raise MiddlewareNotUsed
 
     async def middleware(request: HttpRequest) -> HttpResponseBase:
-        if not is_loopback(request):
+        if not is_loopback(request.scope):  # type: ignore[attr-defined]
             user, people = await request.auser(), Account.objects.filter(is_demo=True)
             if user.is_authenticated and await people.filter(user_id=user.pk).aexists():
                 await alogout(request)

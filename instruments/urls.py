@@ -1,5 +1,7 @@
-from django.urls import re_path
+from core.viewset import ApiRouter
 
 from .views import SymbolViewSet
 
-urlpatterns = [re_path(r"^symbols/?$", SymbolViewSet.as_view({"get": "list"}), name="symbols")]
+router = ApiRouter()
+router.register("symbols", SymbolViewSet, "symbols")
+urlpatterns = router.urls

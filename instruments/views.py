@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.parameters import QuerySerializer, WordListParameter, describes
-from core.plain_json import encode
 from core.struct_schemas import Symbol, openapi
+from core.viewset import ApiViewSet
 
 from .catalogue import InstrumentFacts, catalogue
 from .models import Instrument
@@ -80,7 +80,7 @@ EURUSD = InstrumentItem("EURUSD", "Euro / US Dollar", "forex", 0.0001, 100000, 0
 XAUUSD = InstrumentItem("XAUUSD", "Gold / US Dollar", "commodity", 0.01, 100, 0.05, 0.01, 100)
 
 
-class SymbolViewSet(KeyedViewSet):
+class SymbolViewSet(ApiViewSet):
     @describes(
         "listSymbols",
         InstrumentList,
@@ -90,10 +90,10 @@ class SymbolViewSet(KeyedViewSet):
         details="All instruments on offer, ordered by symbol.",
         query=[SymbolsQuerySerializer],
     )
-    def list(self) -> Answer:
+    def list(self, request: Request) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.offered()]
-        return Answer(encode(InstrumentList(items, len(items))))
+        return Answer(InstrumentList(items, len(items)))
 
 
 def describe(facts: InstrumentFacts, expansions: tuple[str, ...]) -> InstrumentItem:

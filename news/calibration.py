@@ -15,17 +15,18 @@ import msgspec
 from django.db import connection
 from django.utils import timezone
 from msgspec import Meta
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
 from core.contract.parameters import describes
 from core.database import UNANSWERED
 from core.fault_log import EachFault
-from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread
 from core.times import iso_time
+from core.viewset import ApiViewSet
 from instruments.models import Instrument
 from market.models import Candle
 from market.prices import TIMEFRAMES
@@ -154,7 +155,8 @@ class Report:
 report = Report()
 
 
-class CalibrationViewSet(KeyedViewSet):
+class CalibrationViewSet(ApiViewSet):
+    @action(detail=False)  # type: ignore[type-var]
     @describes(
         "getNewsCalibration",
         Calibration,
@@ -173,9 +175,9 @@ class CalibrationViewSet(KeyedViewSet):
             "nothing."
         ),
     )
-    async def retrieve(self) -> Answer:
+    async def calibration(self, request: Request) -> Answer:
         at, figures = await report.read()
-        return Answer(encode(Calibration(iso_time(at), ENOUGH, figures, len(figures))))
+        return Answer(Calibration(iso_time(at), ENOUGH, figures, len(figures)))
 
 
 # Outcomes are opened when an item enters the feed, before anybody can know how they end. A score is about

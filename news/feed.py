@@ -9,8 +9,8 @@ import msgspec
 from django.db.models import Aggregate, CharField, OuterRef, QuerySet, Subquery
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import InvalidCursor
 from core.contract.parameters import IntegerParameter, TextParameter, WordListParameter, describes
@@ -20,6 +20,7 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time
+from core.viewset import ApiViewSet
 
 from .labels import Label, sentiment_label
 from .models import NewsItem, NewsQuerySet
@@ -99,7 +100,7 @@ SAMPLES = {
 }
 
 
-class NewsViewSet(KeyedViewSet):
+class NewsViewSet(ApiViewSet):
     @describes(
         "listNews",
         NewsList,
@@ -110,7 +111,7 @@ class NewsViewSet(KeyedViewSet):
         query=[NewsQuerySerializer],
         refusals=[InvalidCursor(field="cursor")],
     )
-    async def list(self) -> Answer:
+    async def list(self, request: Request) -> Answer:
         found = self.parameters(NewsQuerySerializer)
         wanted = found["category"], found["limit"], found["expand"]
         span = read_range(found, CURSORS, sorted(found["category"]))

@@ -3,61 +3,18 @@ What runs under it must not touch the ORM on the event loop (`core.threads.in_th
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import cache, lru_cache
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponse, HttpResponseBase
 from django.urls import get_resolver
 
-from core.contract.answers import ON_EVERY_ANSWER, WITHOUT_BODY, Answer, begun_at
+from core.contract.answers import ID_HEADER, StreamedResponse, begun_at
 from core.contract.errors import answer_exception
 from serving.metrics.http_requests import http_requests, template_of
-
-
-# A body that is made while it is sent, and no further once nobody is there to take it.
-async def send_streamed(
-    answer: Answer, streamed: AsyncGenerator[bytes, None], receive: Any, send: Any
-) -> None:
-    """If making it fails, the body has no end: the server breaks the connection off, and the client sees that
-    it is not whole."""
-    leaving = asyncio.ensure_future(_leaves(receive))
-    try:
-        async with aclosing(streamed) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                # A server takes what is sent to nobody without a word.
-                if leaving.done():
-                    return
-    except Exception as error:  # noqa: BLE001 - as before a body: every fault is told, and only a bug as one
-        answer_exception(error, answer.headers.get("X-Request-Id", ""))
-    else:
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        leaving.cancel()
-
-
-def is_old(scope: dict[str, Any]) -> bool:
-    """HTTP/1.0 knows no chunks, and its clients would take their marks for content."""
-    return bool(scope.get("http_version") == "1.0")
-
-
-async def made_whole(answer: Answer, streamed: AsyncGenerator[bytes, None]) -> Answer:
-    """The body first, so that its length is known. What is made while it is sent is bounded."""
-    try:
-        async with aclosing(streamed) as chunks:
-            body = [chunk async for chunk in chunks]
-    except Exception as error:  # noqa: BLE001 - as above; nothing has been sent yet, so it is an answer
-        return answer_exception(error, answer.headers.get("X-Request-Id", ""))
-    return Answer(tuple(body), answer.headers, answer.status, media_type=answer.media_type)
-
-
-async def _leaves(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
@@ -68,23 +25,6 @@ UNKNOWN = "/api"
 Route = tuple[Any, dict[str, Any], str]
 
 
-class LeanRequest(ASGIRequest):
-    """What both read at once; the rest of Django's request is made when it is first asked for."""
-
-    route = ""
-
-    def __init__(self, scope: dict[str, Any], receive: Any) -> None:
-        self.scope, self.receive = scope, receive
-        self.method = scope["method"].upper()
-        self.path = self.path_info = scope["path"]
-
-    def __getattr__(self, name: str) -> Any:
-        if "META" in self.__dict__:
-            raise AttributeError(name)
-        super().__init__(self.scope, BytesIO())
-        return getattr(self, name)
-
-
 class ApiHandler:
     def __init__(self, unknown: Any) -> None:
         self._unknown = unknown
@@ -92,19 +32,19 @@ class ApiHandler:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         began_s = begun_at(scope)
-        request = LeanRequest(scope, receive)
+        request = ASGIRequest(scope, BytesIO())
+        request.receive = receive  # type: ignore[attr-defined]
         raw_path: bytes = scope.get("raw_path") or b""
         if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
             route: Route = self._unknown, {}, UNKNOWN
         else:
             route = route_of(request.path)
-        view, names, request.route = route
-        answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
-        is_head = request.method == "HEAD"
-        if answer.streamed is not None and answer.length is None and is_old(scope) and not is_head:
-            answer = await made_whole(answer, answer.streamed)
-        http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
-        await send_answer(answer, is_head, receive, send)
+        view, names, request.route = route  # type: ignore[attr-defined]
+        response = await view(request, **names)
+        if isinstance(response, StreamedResponse) and is_old(scope) and "Content-Length" not in response:
+            response = await made_whole(response)
+        http_requests.note(route[2], scope["method"], response.status_code, time.perf_counter() - began_s)
+        await send_response(response, receive, send)
 
 
 def route_of(path: str) -> Route:
@@ -125,30 +65,50 @@ def _name(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
 
-ENCODED_ON_EVERY_ANSWER = [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
-
-
-def of_every(answer: Answer) -> list[tuple[bytes, bytes]]:
-    """Without those of which the answer has its own."""
-    own = {_name(name) for name in answer.headers}
-    return [(name, value) for name, value in ENCODED_ON_EVERY_ANSWER if name not in own]
-
-
-async def send_answer(answer: Answer, is_head: bool, receive: Any, send: Any) -> None:
-    headers = [
-        *(ENCODED_ON_EVERY_ANSWER if answer.headers.keys().isdisjoint(ON_EVERY_ANSWER) else of_every(answer)),
-        *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
-    ]
-    length = len(answer.body) if answer.streamed is None else answer.length
-    if answer.status not in WITHOUT_BODY:
-        headers.append((b"content-type", answer.media_type.encode("latin-1")))
-        if length is not None:
-            headers.append((b"content-length", b"%d" % length))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if answer.streamed is None:
-        await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
-    elif is_head:
-        await answer.streamed.aclose()
-        await send({"type": "http.response.body", "body": b""})
+async def send_response(response: HttpResponseBase, receive: Any, send: Any) -> None:
+    headers = [(_name(name), value.encode("latin-1")) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    if isinstance(response, StreamedResponse):
+        await send_streamed(response, receive, send)
     else:
-        await send_streamed(answer, answer.streamed, receive, send)
+        await send({"type": "http.response.body", "body": cast(HttpResponse, response).content})
+
+
+async def send_streamed(response: StreamedResponse, receive: Any, send: Any) -> None:
+    """The body is made no further once its client has left. If making it fails, it has no end: the server
+    breaks the connection off, and the client sees that it is not whole."""
+    leaving = asyncio.ensure_future(_leaves(receive))
+    try:
+        async with aclosing(response.streamed) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                # A server takes what it cannot send to anybody without a word.
+                if leaving.done():
+                    return
+    except Exception as error:  # noqa: BLE001 - as before a body: every fault is logged, and only a bug as one
+        answer_exception(error, response[ID_HEADER])
+    else:
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        leaving.cancel()
+
+
+def is_old(scope: dict[str, Any]) -> bool:
+    """HTTP/1.0 knows no chunks, and its clients would take their marks for content."""
+    return bool(scope.get("http_version") == "1.0")
+
+
+async def made_whole(response: StreamedResponse) -> HttpResponseBase:
+    """The body first, so that its length is known. What is made while it is sent is bounded."""
+    try:
+        async with aclosing(response.streamed) as chunks:
+            body = b"".join([chunk async for chunk in chunks])
+    except Exception as error:  # noqa: BLE001 - as above; nothing has been sent yet, so it is an answer
+        return answer_exception(error, response[ID_HEADER]).as_response("GET", {})
+    headers = {**response.headers, "Content-Length": str(len(body))}
+    return HttpResponse(body, status=response.status_code, headers=headers)
+
+
+async def _leaves(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -76,7 +76,7 @@ def page_token(request: HttpRequest) -> HttpResponse:
     except ApiError as error:
         answer = answer_exception(error, new_request_id())
         return HttpResponse(
-            answer.body, status=answer.status, headers=answer.headers, content_type="application/json"
+            answer.content, status=answer.status, headers=answer.headers, content_type="application/json"
         )
     token_body = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
     return HttpResponse(encode(token_body), content_type="application/json")
@@ -84,9 +84,7 @@ def page_token(request: HttpRequest) -> HttpResponse:
 
 def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:
     if request.method != "POST":
-        refusal = MethodNotAllowed("This path answers POST.")
-        refusal.headers["Allow"] = "POST"
-        raise refusal
+        raise MethodNotAllowed(("POST",))
     page_session = find_page_session(request)
     now = timezone.now()
     if now - page_session.last_used_at > USE_WRITTEN_EVERY:

@@ -6,15 +6,18 @@ from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
+from accounts.authentication import FreeOfCharge, caller_of
 from accounts.keys.caller import Allowances, Caller
 from accounts.open_streams.registry import open_streams
-from accounts.viewset import KeyedViewSet
 from core.background import SharedLookups
 from core.contract.answers import Answer
 from core.contract.parameters import describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
+from core.viewset import ApiViewSet
 
 from .throttling import AiCallStanding, throttle
 
@@ -65,9 +68,10 @@ PRO = Limits(
 _looks: SharedLookups[tuple[int, str, Allowances], bytes] = SharedLookups()
 
 
-class LimitsViewSet(KeyedViewSet):
-    is_free = True
+class LimitsViewSet(ApiViewSet):
+    throttle_classes = (FreeOfCharge,)
 
+    @action(detail=False)  # type: ignore[type-var]
     @describes(
         "getLimits",
         Limits,
@@ -77,8 +81,8 @@ class LimitsViewSet(KeyedViewSet):
         details="The request window, the AI calls of the day and the open streams of your account. It costs "
         "nothing and works even when the window is used up.",
     )
-    async def retrieve(self) -> Answer:
-        caller = self.caller
+    async def limits(self, request: Request) -> Answer:
+        caller = caller_of(request)
         who = caller.account_id, caller.counted_under, caller.allowances
         return Answer(await _looks.ask(who, lambda: look(caller)))
 

@@ -1,7 +1,7 @@
 """Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -9,10 +9,10 @@ import msgspec
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.cache import get_conditional_response
+from rest_framework.renderers import BaseRenderer
 
 from core.plain_json import encode
 
-METHODS = "GET, HEAD, OPTIONS"
 EXPOSED = ", ".join(
     (
         "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
@@ -32,23 +32,40 @@ if settings.SECURE_HSTS_SECONDS:
     ON_EVERY_ANSWER["Strict-Transport-Security"] = (
         f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"
     )
+ID_HEADER = "X-Request-Id"
 ON_PREFLIGHT = {
-    "Allow": METHODS,
-    "Access-Control-Allow-Methods": METHODS,
+    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
     "Access-Control-Allow-Headers": "X-API-Key, If-None-Match, If-Range, Range",
     "Access-Control-Max-Age": "86400",
 }
 
 Body = bytes | tuple[bytes, ...]
 """In pieces where joining them would copy much."""
+Content = Body | msgspec.Struct
 JSON = "application/json"
 WITHOUT_BODY = (204, 304)
 
 
-class Answer(msgspec.Struct):
-    """What an action returns: an encoded body and headers of its own."""
+class JSONRenderer(BaseRenderer):
+    media_type, format = JSON, "json"
 
-    content: Body
+    def render(self, data: Content, accepted_media_type: str | None = None, context: Any = None) -> bytes:
+        match data:
+            case bytes():
+                return data
+            case tuple():
+                return b"".join(data)
+            case _:
+                return encode(data)
+
+
+AS_JSON = JSONRenderer()
+
+
+class Answer(msgspec.Struct):
+    """What an action returns: a body, which its renderer encodes if need be, and headers of its own."""
+
+    content: Content
     headers: dict[str, str] = {}
     status: int = 200
     code: str = ""
@@ -56,25 +73,49 @@ class Answer(msgspec.Struct):
     media_type: str = JSON
     streamed: AsyncGenerator[bytes, None] | None = None
     """A body that is made while it is sent, instead of `content`. If it raises, the connection breaks, so
-    that nobody takes a part for the whole."""
+    that a part is never taken for the whole."""
     length: int | None = None
     """Of what is streamed, if it is known before."""
+    exception: bool = False
+    """DRF sets it on what its exception handler returns."""
 
-    @property
-    def body(self) -> bytes:
-        return self.content if isinstance(self.content, bytes) else b"".join(self.content)
-
-    def as_response(self, method: str | None) -> HttpResponse | StreamingHttpResponse:
-        headers = {**ON_EVERY_ANSWER, **self.headers}
+    def as_response(
+        self, method: str | None, about: Mapping[str, str], renderer: JSONRenderer = AS_JSON
+    ) -> HttpResponseBase:
+        """`about` is what the headers say of the request: its id, and its window."""
         if self.status in WITHOUT_BODY:
-            return HttpResponse(status=self.status, headers=headers)
-        length = len(self.body) if self.streamed is None else self.length
-        if length is not None:
-            headers["Content-Length"] = str(length)
-        known = {"status": self.status, "content_type": self.media_type, "headers": headers}
+            response = HttpResponse(status=self.status, headers=compose_headers(self.headers, about))
+            del response["Content-Type"]
+            return response
+        body = renderer.render(self.content) if self.streamed is None else b""
+        length = len(body) if self.streamed is None else self.length
+        headers = compose_headers(self.headers, about, self.media_type, length)
         if self.streamed is not None and method != "HEAD":
-            return StreamingHttpResponse(self.streamed, **known)
-        return HttpResponse(b"" if method == "HEAD" else self.body, **known)
+            return StreamedResponse(self.streamed, status=self.status, headers=headers)
+        return HttpResponse(b"" if method == "HEAD" else body, status=self.status, headers=headers)
+
+
+def compose_headers(
+    own: Mapping[str, str],
+    about: Mapping[str, str],
+    media_type: str | None = None,
+    length: int | str | None = None,
+) -> dict[str, str]:
+    """All headers of an answer, in the order in which they are sent. No other function puts them together."""
+    headers = {**ON_EVERY_ANSWER, **own, **about}
+    if media_type is not None:
+        headers["Content-Type"] = media_type
+    if length is not None:
+        headers["Content-Length"] = str(length)
+    return headers
+
+
+class StreamedResponse(StreamingHttpResponse):
+    """A body that is made while it is sent."""
+
+    def __init__(self, streamed: AsyncGenerator[bytes, None], **named: Any) -> None:
+        super().__init__(streamed, **named)
+        self.streamed = streamed
 
 
 class Document(NamedTuple):

@@ -3,8 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
 from django.core.exceptions import SuspiciousOperation
@@ -19,7 +19,7 @@ from core.fault_log import unavailable, unexpected
 from core.plain_json import encode
 from core.struct_schemas import openapi
 
-from .answers import Answer
+from .answers import ID_HEADER, Answer
 
 # Ids by which a person can name a request to us.
 # 256 is a multiple of 32, so every letter is as likely as any other.
@@ -141,7 +141,12 @@ class NotFound(ApiError):
 
 class MethodNotAllowed(ApiError):
     status_code, code = 405, "method_not_allowed"
-    message = "This path answers GET, HEAD and OPTIONS."
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        *others, last = allowed
+        named = f"{', '.join(others)} and {last}" if others else last
+        super().__init__(f"This path answers {named}.")
+        self.headers["Allow"] = ", ".join(allowed)
 
 
 class NotAcceptable(ApiError):
@@ -227,6 +232,15 @@ logger = logging.getLogger(__name__)
 READ_ONLY, TOOK_TOO_LONG = "25006", ("25P03", "55P03")
 
 
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Answer:
+    """What DRF calls for a request that failed."""
+    view = context["view"]
+    answer = answer_exception(error, view.headers[ID_HEADER])
+    if answer.status == 401:
+        answer.headers["WWW-Authenticate"] = view.get_authenticate_header(context["request"])
+    return answer
+
+
 def answer_exception(error: Exception, request_id: str) -> Answer:
     """Any exception becomes an answer, and only a bug becomes a 500."""
     refusal = as_refusal(error)
@@ -241,7 +255,7 @@ def answer_exception(error: Exception, request_id: str) -> Answer:
 
 
 def refusal_answer(refusal: ApiError, request_id: str) -> Answer:
-    headers = {**refusal.headers, "X-Request-Id": request_id}
+    headers = {**refusal.headers, ID_HEADER: request_id}
     return Answer(refusal_body(refusal, request_id), headers, refusal.status_code, refusal.code)
 
 
@@ -307,4 +321,5 @@ def page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
 
 def refusal_response(refusal: ApiError) -> HttpResponse:
     """The error body, with a new request id."""
-    return cast(HttpResponse, refusal_answer(refusal, new_request_id()).as_response("GET"))
+    answer = refusal_answer(refusal, new_request_id())
+    return cast(HttpResponse, answer.as_response("GET", {}))

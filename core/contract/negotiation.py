@@ -4,9 +4,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakSet
 
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+
 from core.request_headers import header
 
 from .errors import NotAcceptable, Overloaded
+
+
+class FirstOffered(BaseContentNegotiation):
+    """Neither `Accept` nor `format` changes the form of an answer. A path with several forms refuses a bad
+    `Accept` after everything else that is wrong, and therefore chooses in its action."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
 
 
 def chosen_type(scope: dict[str, Any], offered: Sequence[str]) -> str:

@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Meta
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
+from accounts.authentication import caller_of
 from core import clock
 from core.contract.answers import JSON, Answer
 from core.contract.errors import InvalidCursor, InvalidTimeframe, NotAcceptable, NotAllowed, SymbolNotFound
@@ -31,6 +33,7 @@ from core.database import TRANSIENT
 from core.plain_json import encode
 from core.struct_schemas import Symbol
 from core.threads import in_thread_promptly
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
@@ -284,7 +287,10 @@ class OpenBar(NamedTuple):
         return end_ms if self.opened_ms is None else min(end_ms, self.opened_ms)
 
 
-class HistoryViewSet(KeyedViewSet):
+class HistoryViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "symbol", "[^/]+"
+
+    @action(detail=True)  # type: ignore[type-var]
     @describes(
         "getHistory",
         SymbolHistory,
@@ -312,15 +318,16 @@ class HistoryViewSet(KeyedViewSet):
             ARROW: "Batches of several hundred candles: `time` in milliseconds of UTC, the rest as floats.",
         },
     )
-    async def history(self, symbol: str) -> Answer:
+    async def history(self, request: Request, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(HistoryQuerySerializer)
         asked = facts.symbol, wanted["timeframe"], wanted["start"], wanted["end"]
         cursor = wanted["cursor"]
         place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
-        self._check_own_pages(place.given + wanted["limit"], wanted)
+        if caller_of(request).is_page:
+            check_page_of_ours(place.given + wanted["limit"], wanted)
         form, has_basis = asked_form(self.scope), bool(wanted["expand"])
-        page = open_pages.enter(self.caller.counted_under)
+        page = open_pages.enter(caller_of(request).counted_under)
         try:
             found = await find(facts, wanted, place, form.text._replace(has_basis=has_basis))
         except BaseException:
@@ -335,12 +342,6 @@ class HistoryViewSet(KeyedViewSet):
         about = About(facts.symbol, wanted["timeframe"], following, has_basis)
         return self._answer(page, form, about, found.candles)
 
-    def _check_own_pages(self, up_to: int, wanted: dict[str, Any]) -> None:
-        if self.caller.is_page and up_to > MOST_OF_OUR_PAGES:
-            if wanted["limit"] > MOST_OF_OUR_PAGES:
-                raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
-            raise NotAllowed(OUR_PAGES, field="cursor")
-
     def _answer(self, page: OpenBody, form: Form, about: About, candles: Iterator[CandlesText]) -> Answer:
         parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
         if about.next is not None and form.media_type != JSON:
@@ -348,6 +349,13 @@ class HistoryViewSet(KeyedViewSet):
         if takes_gzip(self.scope):
             parts, headers["Content-Encoding"] = gzipped(parts), "gzip"
         return Answer(b"", headers, media_type=form.media_type, streamed=sent(page, parts))
+
+
+def check_page_of_ours(up_to: int, wanted: dict[str, Any]) -> None:
+    if up_to > MOST_OF_OUR_PAGES:
+        if wanted["limit"] > MOST_OF_OUR_PAGES:
+            raise NotAllowed(OUR_PAGES, field="limit", max=MOST_OF_OUR_PAGES)
+        raise NotAllowed(OUR_PAGES, field="cursor")
 
 
 def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core import clock
 from core.contract.answers import Answer
 from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
@@ -21,6 +22,7 @@ from core.contract.parameters import (
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_s
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
@@ -140,7 +142,9 @@ EURUSD_HOURS = SymbolMarket(
 )
 
 
-class MarketViewSet(KeyedViewSet):
+class MarketViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "symbol", "[^/]+"
+
     @describes(
         "getMarket",
         SymbolMarket,
@@ -155,7 +159,7 @@ class MarketViewSet(KeyedViewSet):
         refusals=REFUSALS,
         headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
     )
-    def retrieve(self, symbol: str) -> Answer | Coroutine[Any, Any, Answer]:
+    def retrieve(self, request: Request, symbol: str) -> Answer | Coroutine[Any, Any, Answer]:
         facts = catalogue.get(symbol)
         wanted = self.parameters(BarsQuerySerializer)
         quote, headers = quoted(facts)
@@ -172,6 +176,7 @@ class MarketViewSet(KeyedViewSet):
             answered = bars.answered = quote, framed(facts.symbol, wanted["timeframe"], bars, quote)
         return Answer(answered[1], headers)
 
+    @action(detail=True)  # type: ignore[type-var]
     @describes(
         "getQuote",
         SymbolQuote,
@@ -183,7 +188,7 @@ class MarketViewSet(KeyedViewSet):
         refusals=REFUSALS,
         headers=["X-Quote-Age-Ms", "X-Market-State"],
     )
-    def quote(self, symbol: str) -> Answer:
+    def quote(self, request: Request, symbol: str) -> Answer:
         quote, headers = quoted(catalogue.get(symbol))
         return Answer(quote.whole, headers)
 

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core import clock
 from core.contract.answers import Answer
 from core.contract.errors import InvalidParameter, ParameterOutOfRange, SymbolNotFound
@@ -22,6 +22,7 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_s
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
@@ -75,7 +76,7 @@ class QuoteList(msgspec.Struct):
 EURUSD = ListedQuote("EURUSD", *QUOTED, state="open", age_ms=262)
 
 
-class QuotesViewSet(KeyedViewSet):
+class QuotesViewSet(ApiViewSet):
     @describes(
         "listQuotes",
         QuoteList,
@@ -97,7 +98,7 @@ class QuotesViewSet(KeyedViewSet):
         query=[QuotesQuerySerializer],
         refusals=[ParameterOutOfRange(TOO_MANY, field="symbols", max=MOST)],
     )
-    def list(self) -> Answer:
+    def list(self, request: Request) -> Answer:
         asked = self.parameters(QuotesQuerySerializer)["symbols"]
         return Answer(quotes_of(offered() if asked is None else named(asked)))
 
@@ -185,7 +186,9 @@ TWO_MINUTES = FlowList(
 )
 
 
-class OrderFlowViewSet(KeyedViewSet):
+class OrderFlowViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "symbol", "[^/]+"
+
     @describes(
         "getOrderFlow",
         FlowList,
@@ -201,7 +204,7 @@ class OrderFlowViewSet(KeyedViewSet):
         query=[OrderFlowQuerySerializer],
         refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],
     )
-    async def list(self, symbol: str) -> Answer:
+    async def retrieve(self, request: Request, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(OrderFlowQuerySerializer)
         check_span(wanted["start"], wanted["end"])

@@ -221,7 +221,5 @@ async def identify(key: str | None, address: str) -> PushSource:
     source = await ingest_key_cache.find(key) if key else None
     if source is None:
         await throttle.count_failure(address, "ingest key")
-        error = InvalidIngestKey() if key else MissingIngestKey()
-        error.headers["WWW-Authenticate"] = "Bearer"
-        raise error
+        raise InvalidIngestKey() if key else MissingIngestKey()
     return source

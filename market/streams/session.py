@@ -18,7 +18,7 @@ from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
 from accounts.limits import throttle
 from accounts.open_streams import MOST_SYMBOLS, EndCode, Slot, SlotRefusal, StreamDetails, open_streams
 from accounts.usage import usage_buffer
-from core.addresses import address_of, socket_is_loopback
+from core.addresses import address_of, is_loopback
 from core.background import BackgroundLoop
 from core.clock import now_ms, passed_ms
 from core.database import TRANSIENT
@@ -76,7 +76,7 @@ class Identity:
         # One text for all sockets of a program.
         self.agent = intern((header(scope, b"user-agent") or "")[:MOST_OF_AGENT])
         self._sent = header(scope, b"x-api-key")
-        self._came_plain, self._is_local = came_plain(scope), socket_is_loopback(scope)
+        self._came_plain, self._is_local = came_plain(scope), is_loopback(scope)
         self._connection = connection_in(scope)
         self.key = ""
         self.caller: Caller | None = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 from prometheus_client import Counter
 
-from core.contract.answers import ON_EVERY_ANSWER
+from core.contract.answers import ID_HEADER, JSON, compose_headers
 from core.contract.errors import ErrorBody, Refusal, new_request_id
 from core.logs import log_refusal
 from core.plain_json import encode
@@ -115,14 +115,10 @@ def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]]) -> bytes:
         request_id=request_id,
     )
     body = encode(ErrorBody(error))
+    about = {ID_HEADER: request_id, "Connection": "close"}
     headers = {
         **{name.decode(): value.decode() for name, value in date},
-        **ON_EVERY_ANSWER,
-        "X-Request-Id": request_id,
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        "Connection": "close",
-        **refusal.headers,
+        **compose_headers(refusal.headers, about, JSON, len(body)),
     }
     lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
     lines += (f"{name.lower()}: {value}" for name, value in headers.items())

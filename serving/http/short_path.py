@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 from core.contract.answers import Begun, Body
 from core.fault_log import unexpected
@@ -19,6 +19,8 @@ from . import bounds
 from .deadlines import ANSWERING, HEAD, IDLE, OVER, ClosingProtocol
 
 Headers = Sequence[tuple[bytes, bytes]]
+Give = Callable[["ShortPathProtocol"], bool]
+"""Answers a head, now or later. False where its request must take the ordinary path."""
 
 # Clients send the same head again and again. Of those that were met lately so many are known, or twice as
 # many, and none that is longer.
@@ -29,46 +31,17 @@ LONGEST_KNOWN = 1024
 STATE_NAME = "tickwire.short_path"
 
 
-class Asker(Protocol):
-    """A connection that waits for an answer."""
-
-    begun: Begun | None
-    """What the ordinary path does not do again."""
-
-    def answer(self, ready: bytes, head: bytes, content: Body) -> None:
-        """With a head in two parts, which goes on after the lines of the server itself, and a body that is in
-        pieces where joining them would copy much."""
-
-    def wait(self) -> None:
-        """It is answered later."""
-
-    def give_back(self) -> None:
-        """Later it takes the ordinary path after all."""
-
-
-class ShortAnswer(ABC):
-    """What a head asks for, as far as the head alone says."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def give(self, asker: Asker) -> bool:
-        """False where the ordinary path must be taken."""
-
-
-class ShortPath(ABC):
+class ShortPath:
     """What a server can answer so. Heads are known by a keyed digest, because they hold keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[bytes, Headers], Give | None]) -> None:
+        """`find` is called for a GET in HTTP/1.1 without a body, on a connection that goes on."""
+        self.find = find
         self._empty = blake2b(key=os.urandom(32), digest_size=16)
-        self._known: dict[bytes, ShortAnswer] = {}
-        self._older: dict[bytes, ShortAnswer] = {}
+        self._known: dict[bytes, Give] = {}
+        self._older: dict[bytes, Give] = {}
 
-    @abstractmethod
-    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
-        """For a GET in HTTP/1.1 without a body, on a connection that goes on."""
-
-    def recall(self, head: bytes) -> ShortAnswer | None:
+    def recall(self, head: bytes) -> Give | None:
         if len(head) > LONGEST_KNOWN:
             return None
         state = self._empty.copy()
@@ -79,29 +52,19 @@ class ShortPath(ABC):
             self._keep(digest, known)
         return known
 
-    def remember(self, head: bytes, answer: ShortAnswer) -> None:
+    def remember(self, head: bytes, give: Give) -> None:
         if len(head) <= LONGEST_KNOWN:
             state = self._empty.copy()
             state.update(head)
-            self._keep(state.digest(), answer)
+            self._keep(state.digest(), give)
 
-    def _keep(self, digest: bytes, answer: ShortAnswer) -> None:
+    def _keep(self, digest: bytes, give: Give) -> None:
         if len(self._known) >= KNOWN:
             self._known, self._older = {}, self._known
-        self._known[digest] = answer
+        self._known[digest] = give
 
 
-class NoShortPath(ShortPath):
-    """Where nothing is answered so."""
-
-    def find(self, target: bytes, headers: Headers) -> None:
-        return None
-
-    def recall(self, head: bytes) -> None:
-        return None
-
-
-NO_SHORT_PATH = NoShortPath()
+NO_SHORT_PATH = ShortPath(lambda target, headers: None)
 
 
 # A connection of HTTP whose requests may be answered on the short path.
@@ -144,11 +107,12 @@ _first_lines = FirstLines()
 
 class ShortPathProtocol(ClosingProtocol):
     begun: Begun | None
+    """What the ordinary path does not do again."""
     _whole = b""
     """The head that is being parsed, where it came in one piece."""
     _last = b""
     """The known head that came last on this connection, which most send again and again."""
-    _last_answer: ShortAnswer | None = None
+    _last_answer: Give | None = None
     _is_short = False
     """The request that is being parsed is answered, or will be."""
     _gathered: bytearray | None
@@ -179,7 +143,7 @@ class ShortPathProtocol(ClosingProtocol):
         if known is None or not self._may_be_short():
             return False
         self._whole = head
-        return known.give(self)
+        return known(self)
 
     def answer_known(self, data: bytes) -> bytes:
         """Answer the known heads that it begins with, many in one write. Returns the rest."""
@@ -200,12 +164,12 @@ class ShortPathProtocol(ClosingProtocol):
         if not self._whole or not self._may_be_short():
             return False
         found = self._find(target, headers)
-        self._is_short = found is not None and found.give(self)
+        self._is_short = found is not None and found(self)
         if found is not None and self._is_short:
             self._short_path.remember(self._whole, found)
         return self._is_short
 
-    def _find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+    def _find(self, target: bytes, headers: Headers) -> Give | None:
         try:
             return self._short_path.find(target, headers)
         except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary path answers all the same
@@ -223,19 +187,22 @@ class ShortPathProtocol(ClosingProtocol):
             self.state = IDLE
             self.watch.idle.start(self, self.watch.now)
 
-    # What the short path says of it
+    # What `Give` calls
 
     def wait(self) -> None:
+        """It is answered later."""
         self.watch.idle.stop(self)
         self.state = ANSWERING
         self.cycle = Waiting()  # type: ignore[assignment]
 
     def give_back(self) -> None:
+        """Later it takes the ordinary path after all."""
         if self.state != OVER:
             self.state = HEAD
             self.repeat(self._whole)
 
     def answer(self, ready: bytes, head: bytes, content: Body) -> None:
+        """With a head in two parts, which goes on after the lines of the server itself."""
         if self.state == OVER:
             return
         if self._is_last:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from core.contract.errors import ApiError, NotFound, new_request_id, refusal_answer
-from serving.api_handler import send_answer
+from serving.api_handler import send_response
 
 # Of ASGI: a handshake is answered like any other request.
 HTTP_RESPONSE = "websocket.http.response"
@@ -33,9 +33,10 @@ async def refuse_stream(scope: dict[str, Any], receive: Any, send: Any) -> None:
     async def send_instead(message: dict[str, Any]) -> None:
         await send({**message, "type": f"websocket.{message['type']}"})
 
-    await send_answer(refusal_answer(NoStream(), new_request_id()), False, receive, send_instead)
+    response = refusal_answer(NoStream(), new_request_id()).as_response("GET", {})
+    await send_response(response, receive, send_instead)
 
 
 async def ask_for_websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
     answer = refusal_answer(NeedsWebSocket(), new_request_id())
-    await send_answer(answer, scope["method"] == "HEAD", receive, send)
+    await send_response(answer.as_response(scope["method"], {}), receive, send)

@@ -8,15 +8,16 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
+from rest_framework.request import Request
 
 from accounts.models import User
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.parameters import IntegerParameter, QuerySerializer, describes
 from core.plain_json import encode
 from core.struct_schemas import openapi
 from core.threads import in_thread_promptly
 from core.times import epoch_ms, read_iso
+from core.viewset import ApiViewSet
 from instruments.models import Instrument
 from signals_feed.ledger.ledger import (
     FIRST_PREVIOUS_HASH,
@@ -215,7 +216,7 @@ SAMPLE = Ledger(
 )
 
 
-class LedgerViewSet(KeyedViewSet):
+class LedgerViewSet(ApiViewSet):
     @describes(
         "listLedger",
         Ledger,
@@ -225,7 +226,7 @@ class LedgerViewSet(KeyedViewSet):
         details=ABOUT,
         query=[LedgerQuerySerializer],
     )
-    async def list(self) -> Answer:
+    async def list(self, request: Request) -> Answer:
         wanted = self.parameters(LedgerQuerySerializer)
         return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 

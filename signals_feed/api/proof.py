@@ -9,8 +9,9 @@ from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from rest_framework.decorators import action
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.parameters import describes
@@ -18,6 +19,7 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time, moment, read_iso
+from core.viewset import ApiViewSet
 from signals_feed.checking import ResultCheck, check_signals, pip_size_of
 from signals_feed.ledger import proof
 from signals_feed.ledger.ledger import LedgerEntry, canonical
@@ -313,7 +315,10 @@ SAMPLE = proof_of(
 )
 
 
-class ProofViewSet(KeyedViewSet):
+class ProofViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "id", "[^/]+"
+
+    @action(detail=True)  # type: ignore[type-var]
     @describes(
         "getSignalProof",
         Proof,
@@ -323,7 +328,7 @@ class ProofViewSet(KeyedViewSet):
         details=ABOUT,
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
-    async def retrieve(self, id: str) -> Answer:  # noqa: A002 - the name in the path
+    async def proof(self, request: Request, id: str) -> Answer:  # noqa: A002 - the name in the path
         pk = uuid_of(id)
         body = None if pk is None else await in_thread_promptly(read_proof, pk)
         if body is None:

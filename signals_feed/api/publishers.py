@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.parameters import describes
@@ -14,6 +14,7 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
 from core.times import iso_time
+from core.viewset import ApiViewSet
 from signals_feed.checked import MOST_CHECKED, CheckedResults, checked_results
 from signals_feed.marks import Mark
 from signals_feed.models import Signal
@@ -220,7 +221,9 @@ SAMPLE = PublisherRecord(
 )
 
 
-class PublisherViewSet(KeyedViewSet):
+class PublisherViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "user", "[^/]+"
+
     @describes(
         "getPublisher",
         PublisherRecord,
@@ -233,7 +236,7 @@ class PublisherViewSet(KeyedViewSet):
         "whose `user` is the present name.",
         refusals=[NotFound(NO_SUCH_PUBLISHER)],
     )
-    async def retrieve(self, user: str) -> Answer:
+    async def retrieve(self, request: Request, user: str) -> Answer:
         body = await in_thread_promptly(read_scorecard, user)
         if body is None:
             raise NotFound(NO_SUCH_PUBLISHER)

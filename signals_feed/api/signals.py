@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from rest_framework.request import Request
 
-from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import InvalidCursor, InvalidParameter, NotFound, SymbolNotFound
 from core.contract.parameters import (
@@ -21,6 +21,7 @@ from core.contract.parameters import (
 from core.contract.ranges import Cursors, Range, RangeSerializer, read_range
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
+from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, find
@@ -74,7 +75,9 @@ class SignalList(msgspec.Struct):
     ] = UNSET
 
 
-class SignalViewSet(KeyedViewSet):
+class SignalViewSet(ApiViewSet):
+    lookup_field, lookup_value_regex = "id", "[^/]+"
+
     @describes(
         "listSignals",
         SignalList,
@@ -93,7 +96,7 @@ class SignalViewSet(KeyedViewSet):
             NotFound(NO_SUCH_PUBLISHER, field="user"),
         ],
     )
-    async def list(self) -> Answer:
+    async def list(self, request: Request) -> Answer:
         found = self.parameters(FilterSerializer)
         symbol, user = found["symbol"], found["user"]
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
@@ -118,7 +121,7 @@ class SignalViewSet(KeyedViewSet):
         details="Active or closed, of any age, including those of instruments that are no longer offered.",
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
-    async def retrieve(self, id: str) -> Answer:  # noqa: A002 - the name in the path
+    async def retrieve(self, request: Request, id: str) -> Answer:  # noqa: A002 - the name in the path
         pk = uuid_of(id)
         body = None if pk is None else await in_thread_promptly(read_signal, pk)
         if body is None:

@@ -14,10 +14,10 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from accounts.short_path import KeyedShortPath
+from accounts.short_path import find
 from serving.http.bounds import END_OF_HEAD
 from serving.http.protocol import HttpProtocol
-from serving.http.short_path import STATE_NAME
+from serving.http.short_path import STATE_NAME, ShortPath
 from serving.server import UVICORN_OPTIONS
 from tests.contract.streams.daphne_server import DaphneServer
 from tests.patience import PATIENCE_S
@@ -120,7 +120,7 @@ def opened(server: DaphneServer, protocol: type[HttpProtocol], state: dict[str, 
 
 @contextmanager
 def short_door(server: DaphneServer, protocol: type[HttpProtocol] = HttpProtocol) -> Iterator[Door]:
-    with opened(server, protocol, {STATE_NAME: KeyedShortPath()}) as door:
+    with opened(server, protocol, {STATE_NAME: ShortPath(find)}) as door:
         yield door
 
 

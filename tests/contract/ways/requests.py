@@ -103,7 +103,7 @@ CALLERS = {
     "key as a bearer": get(QUOTE, HOST, b"Authorization: Bearer {key}"),
     "key as a cookie": get(QUOTE, HOST, b"Cookie: X-API-Key={key}"),
     "key in the query": get(QUOTE + b"?api_key={key}", HOST),
-    "demo key": get(QUOTE, HOST, b"X-API-Key: {demo}"),
+    "demo key": short(QUOTE, HOST, b"X-API-Key: {demo}"),
     "revoked key": get(QUOTE, HOST, b"X-API-Key: {revoked}"),
 }
 HEADERS = {

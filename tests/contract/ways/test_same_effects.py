@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from django.db import transaction
 
+from accounts.authentication import FreeOfCharge
 from accounts.keys.cache import key_cache
 from accounts.keys.issuing import revoke_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
@@ -185,7 +186,10 @@ def test_process_that_is_about_to_stop_says_so_in_both_ways(
 
 @pytest.mark.parametrize(
     ("name", "value", "status"),
-    [("is_free", True, b"200"), ("quote", lambda self, symbol: Answer(b"", {}, 304), b"304")],
+    [
+        ("throttle_classes", (FreeOfCharge,), b"200"),
+        ("quote", lambda self, request, symbol: Answer(b"", {}, 304), b"304"),
+    ],
     ids=["free", "not modified"],
 )
 def test_short_path_answers_nothing_that_is_free_and_nothing_but_200(

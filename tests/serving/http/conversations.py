@@ -11,54 +11,48 @@ from uvicorn.server import ServerState
 
 from serving.http.bounds import END_OF_HEAD
 from serving.http.protocol import HttpProtocol
-from serving.http.short_path import STATE_NAME, Asker, Headers, ShortAnswer, ShortPath
+from serving.http.short_path import STATE_NAME, Give, Headers, ShortPath, ShortPathProtocol
 from serving.server import UVICORN_OPTIONS
 
 from .serving import HOST, App
 
 
-class Text(ShortAnswer):
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-
-    def give(self, asker: Asker) -> bool:
-        asker.answer(b"", b"content-length: %d\r\n\r\n" % len(self._text), self._text)
+def text(body: bytes) -> Give:
+    def give(asker: ShortPathProtocol) -> bool:
+        asker.answer(b"", b"content-length: %d\r\n\r\n" % len(body), body)
         return True
 
-
-class Later(ShortAnswer):
-    """Waits until the test gives the answer."""
-
-    asker: Asker
-
-    def give(self, asker: Asker) -> bool:
-        self.asker = asker
-        asker.wait()
-        return True
+    return give
 
 
 class Texts(ShortPath):
     """Answers /short/… with what follows, and /later when the test says so."""
 
     found = recalled = 0
+    asker: ShortPathProtocol
+    """Who waits."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.later = Later()
+        super().__init__(self.look_up)
 
-    def recall(self, head: bytes) -> ShortAnswer | None:
+    def recall(self, head: bytes) -> Give | None:
         self.recalled += 1
         return super().recall(head)
 
-    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
+    def wait(self, asker: ShortPathProtocol) -> bool:
+        self.asker = asker
+        asker.wait()
+        return True
+
+    def look_up(self, target: bytes, headers: Headers) -> Give | None:
         if target == b"/broken":
             raise ValueError("it is broken")
         if target == b"/later":
-            return self.later
+            return self.wait
         if not target.startswith(b"/short/"):
             return None
         self.found += 1
-        return Text(target.removeprefix(b"/short/"))
+        return text(target.removeprefix(b"/short/"))
 
 
 class WrittenTo(asyncio.Transport):

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from serving.http.deadlines import OVER
-from serving.http.short_path import NO_SHORT_PATH, Asker, Headers, ShortAnswer, ShortPath
+from serving.http.short_path import NO_SHORT_PATH, Give, Headers, ShortPath, ShortPathProtocol
 
 from .conversations import connected, get
 from .serving import HOST
@@ -47,29 +47,25 @@ ID = re.compile(rb"req_[a-z2-7]{16}")
 TURNS = 40
 
 
-class Echo(ShortAnswer):
+class Echoes(ShortPath):
     """Answers with the target, at once or in the next turn of the loop."""
 
-    given = 0
-    """Of all of them."""
+    def __init__(self) -> None:
+        super().__init__(self.look_up)
+        self.given = 0
 
-    def __init__(self, target: bytes) -> None:
-        self._target = target
+    def look_up(self, target: bytes, headers: Headers) -> Give | None:
+        return partial(self.give, target) if target.startswith((b"/short", b"/later")) else None
 
-    def give(self, asker: Asker) -> bool:
-        Echo.given += 1
-        answer = partial(asker.answer, b"", b"content-length: %d\r\n\r\n" % len(self._target), self._target)
-        if self._target.startswith(b"/later"):
+    def give(self, target: bytes, asker: ShortPathProtocol) -> bool:
+        self.given += 1
+        answer = partial(asker.answer, b"", b"content-length: %d\r\n\r\n" % len(target), target)
+        if target.startswith(b"/later"):
             asker.wait()
             asyncio.get_running_loop().call_soon(answer)
         else:
             answer()
         return True
-
-
-class Echoes(ShortPath):
-    def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
-        return Echo(target) if target.startswith((b"/short", b"/later")) else None
 
 
 async def echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -122,16 +118,16 @@ def test_both_say_the_same(segments: list[bytes]) -> None:
 
 
 async def test_known_heads_among_them_were_answered_shortly() -> None:
-    before = Echo.given
-    said, _, _ = await hear(Echoes(), [KNOWN[0] * 3 + get("/long") + KNOWN[1]])
+    echoes = Echoes()
+    said, _, _ = await hear(echoes, [KNOWN[0] * 3 + get("/long") + KNOWN[1]])
 
-    assert Echo.given - before == len(KNOWN) + 4
+    assert echoes.given == len(KNOWN) + 4
     assert said.count(b"HTTP/1.1 200 OK") == len(KNOWN) + 5
 
 
 async def test_control_an_answer_to_another_request_is_seen() -> None:
     class Mistaken(Echoes):
-        def recall(self, head: bytes) -> ShortAnswer | None:
-            return super().recall(head) and Echo(b"/short/z")
+        def recall(self, head: bytes) -> Give | None:
+            return super().recall(head) and partial(self.give, b"/short/z")
 
     assert await hear(Mistaken(), [KNOWN[0]]) != await hear(NO_SHORT_PATH, [KNOWN[0]])

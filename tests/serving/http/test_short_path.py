@@ -11,10 +11,10 @@ import pytest
 from core.contract.answers import Begun, begun
 from serving.http.bounds import END_OF_HEAD
 from serving.http.deadlines import ANSWERING, IDLE
-from serving.http.short_path import KNOWN, LONGEST_KNOWN, MOST_GATHERED, Headers, ShortAnswer
+from serving.http.short_path import KNOWN, LONGEST_KNOWN, MOST_GATHERED, Give, Headers
 from tests.patience import until, wait_until
 
-from .conversations import Conversation, Text, Texts, bodies, get
+from .conversations import Conversation, Texts, bodies, get, text
 from .serving import HOST, serving, statuses
 
 
@@ -121,8 +121,8 @@ def test_client_that_does_not_read_makes_the_server_hold_a_few_answers() -> None
     """Over a socket: how soon it is full is for the transport to say."""
 
     class LongTexts(Texts):
-        def find(self, target: bytes, headers: Headers) -> ShortAnswer | None:
-            return Text(b"a" * 20_000)
+        def look_up(self, target: bytes, headers: Headers) -> Give | None:
+            return text(b"a" * 20_000)
 
     head, count, heard, most = get("/short/a"), 1_000, 0, 4 * MOST_GATHERED
     with serving() as running:
@@ -145,7 +145,7 @@ def test_client_that_does_not_read_makes_the_server_hold_a_few_answers() -> None
 
 async def test_remembered_heads_are_bounded(talk: Conversation) -> None:
     for number in range(3 * KNOWN):
-        talk.texts.remember(get(f"/short/{number}"), Text(b"a"))
+        talk.texts.remember(get(f"/short/{number}"), text(b"a"))
         if number == KNOWN:
             # Of those before, none is forgotten at once.
             assert talk.texts.recall(get("/short/1"))
@@ -206,7 +206,7 @@ async def test_requests_behind_one_that_waits_are_answered_after_it(talk: Conver
     await asyncio.sleep(0)
     assert talk.app.requests == []
 
-    talk.texts.later.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
+    talk.texts.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
     await until(lambda: talk.protocol.state == IDLE)
     assert bodies(b"".join(talk.transport.writes)) == [b"later", b"a", b"b", b"answered"]
 
@@ -217,7 +217,7 @@ async def test_one_that_waited_in_vain_takes_the_ordinary_path_before_what_is_be
     talk.say(get("/short/a"))
     talk.say(get("/later") + get("/short/a"))
     talk.protocol.begun = Begun(1.0, None)
-    talk.texts.later.asker.give_back()
+    talk.texts.asker.give_back()
     await until(lambda: talk.protocol.state == IDLE)
 
     assert bodies(b"".join(talk.transport.writes)) == [b"answered", b"a"]
@@ -228,7 +228,7 @@ async def test_one_that_waited_in_vain_takes_the_ordinary_path_before_what_is_be
 async def test_one_that_waits_while_the_server_stops_is_the_last_and_says_so(talk: Conversation) -> None:
     talk.say(get("/later") + get("/short/a"))
     talk.protocol.shutdown()
-    talk.texts.later.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
+    talk.texts.asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
 
     assert b"".join(talk.transport.writes).endswith(
         b"\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater"
@@ -239,7 +239,7 @@ async def test_one_that_waits_while_the_server_stops_is_the_last_and_says_so(tal
 async def test_answer_for_a_client_that_is_gone_goes_nowhere(talk: Conversation) -> None:
     talk.say(get("/later") + get("/short/a"))
     talk.protocol.connection_lost(None)
-    asker = talk.texts.later.asker
+    asker = talk.texts.asker
     asker.answer(b"", b"content-length: 5\r\n\r\n", b"later")
     asker.give_back()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.contract.answers import Answer
-from serving.api_handler import send_answer
+from serving.api_handler import send_response
 from tests.patience import wait_until
 
 from .serving import HOST, App, Serving, hear, serving, statuses
@@ -30,7 +30,7 @@ class Streaming(App):
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         answer = Answer(b"", media_type="text/csv", streamed=self.chunks(scope["path"]))
-        await send_answer(answer, scope["method"] == "HEAD", receive, send)
+        await send_response(answer.as_response(scope["method"], {}), receive, send)
         self.ended.append(scope["path"])
 
     async def chunks(self, path: str) -> AsyncGenerator[bytes, None]:
