@@ -9,6 +9,7 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from django.http import HttpRequest
 from django.http.request import split_domain_port
 
 
@@ -30,6 +31,7 @@ def network_of(address: str) -> str:
 
 
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
+NAMES = (b"host", *FORWARDED)
 
 
 def is_loopback(scope: dict[str, Any]) -> bool:
@@ -38,9 +40,17 @@ def is_loopback(scope: dict[str, Any]) -> bool:
     )
 
 
+def page_is_loopback(request: HttpRequest) -> bool:
+    """The same of a page, whose handler may know no scope."""
+    named = ((name, request.META.get(f"HTTP_{name.decode().upper().replace('-', '_')}")) for name in NAMES)
+    headers = [(name, value.encode("latin-1")) for name, value in named if value is not None]
+    ends = [(request.META.get(name) or "", None) for name in ("REMOTE_ADDR", "SERVER_NAME")]
+    return ends_are_loopback(*ends) and headers_name_loopback(headers)
+
+
 def headers_name_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """The Host header names this machine, and no proxy forwards for somebody else."""
-    sent = [(name, value) for name, value in headers if name == b"host" or name in FORWARDED]
+    sent = [(name, value) for name, value in headers if name in NAMES]
     hosts = b",".join(value for name, value in sent if name == b"host")
     host, _ = split_domain_port(hosts.decode("latin-1"))
     return all(name == b"host" for name, _ in sent) and host_is_loopback(host)

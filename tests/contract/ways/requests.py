@@ -104,6 +104,7 @@ CALLERS = {
     "key as a cookie": get(QUOTE, HOST, b"Cookie: X-API-Key={key}"),
     "key in the query": get(QUOTE + b"?api_key={key}", HOST),
     "demo key": short(QUOTE, HOST, b"X-API-Key: {demo}"),
+    "demo key from elsewhere": get(QUOTE, HOST, b"X-API-Key: {demo}", b"X-Forwarded-For: 10.0.0.7"),
     "revoked key": get(QUOTE, HOST, b"X-API-Key: {revoked}"),
 }
 HEADERS = {

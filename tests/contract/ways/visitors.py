@@ -8,7 +8,7 @@ from serving.http.bounds import END_OF_HEAD
 from tests.factories import NOON, make_account, make_key, make_tier
 
 from .doors import Door, Talk
-from .requests import Asked, get
+from .requests import HOST, Asked, get
 
 TIMES = 3
 """At first the head is new, then remembered."""
@@ -39,8 +39,9 @@ class Visitor:
             b"{revoked}": make_key(self.account, revoked_at=NOON).encode(),
         }
         self.talk = Talk(door)
-        # From now on its key is known.
-        self.ask(get(b"/api/limits"))
+        # From now on its keys are known.
+        for key in (b"{key}", b"{demo}"):
+            self.ask(get(b"/api/limits", HOST, b"X-API-Key: " + key))
 
     def ask(self, asked: Asked) -> bytes:
         return self.ask_together(asked)
