@@ -70,7 +70,7 @@ from news.language_models import check_endpoints
 from news.models import Source
 from news.scoring import check_sentiment_model, given_scores, has_given_scores
 from news.stream import news
-from operations.copying.stores import addresses
+from operations.copying.databases import addresses
 from operations.disks import disk_metrics
 from operations.last_backup import backup_watch
 from pages.front import write_first_texts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -11,17 +10,17 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from django.core.management.base import CommandError
 
-from .stores import Digest, Refused, StoredTable, digest
+from .tables import Digest, StoredTable, digest
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 COMPRESSION = 3
-AT_ONCE = 1 << 20
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """Of one table."""
+    """What must be in the text of one table."""
 
     table: StoredTable
     rows: int
@@ -39,35 +38,13 @@ class Manifest(msgspec.Struct, frozen=True):
     ledger: tuple[int, str]
     """Position and hash of the last entry."""
     pepper: str = ""
-    """The name of the one that was set."""
+    """The name of the KEY_PEPPER that was set."""
     numbers: dict[str, int] = {}
-    """The last that each table gave to a row."""
+    """The last number that each table gave to a row."""
 
     @property
     def rows(self) -> int:
         return sum(each.rows for each in self.contents)
-
-
-class ArchiveWriter:
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file = file
-
-    def add(self, table: StoredTable, lines: Iterable[bytes]) -> Contents:
-        hashed, rows, waiting = hashlib.sha256(), 0, bytearray()
-        with self._file.open(place(table), "w", force_zip64=True) as out:
-            for line in lines:
-                waiting += line
-                rows += 1
-                if len(waiting) >= AT_ONCE:
-                    hashed.update(waiting)
-                    out.write(bytes(waiting))
-                    waiting.clear()
-            hashed.update(waiting)
-            out.write(bytes(waiting))
-        return Contents(table, rows, hashed.hexdigest())
-
-    def finish(self, manifest: Manifest) -> None:
-        self._file.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
 def place(table: StoredTable) -> str:
@@ -77,9 +54,9 @@ def place(table: StoredTable) -> str:
 def check_place(path: Path) -> None:
     """Of a new file."""
     if not path.parent.is_dir():
-        raise Refused(f"The folder {path.parent} does not exist. Create it first, or correct the path.")
+        raise CommandError(f"The folder {path.parent} does not exist. Create it first, or correct the path.")
     if path.exists():
-        raise Refused(f"{path} is there already. Name another file, or move it away.")
+        raise CommandError(f"{path} is there already. Name another file, or move it away.")
 
 
 @contextmanager
@@ -104,20 +81,20 @@ def new_file(path: Path) -> Iterator[Path]:
             draft.unlink()
         is_unread = isinstance(error, BrokenPipeError)
         why = "nobody reads what this prints" if is_unread else error.strerror or str(error)
-        raise Refused(f"{path} could not be written: {why}. No file was left behind.") from None
+        raise CommandError(f"{path} could not be written: {why}. No file was left behind.") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
-def writer(path: Path) -> Iterator[ArchiveWriter]:
-    """The file is read again, and is there only if it holds what was written."""
+def new_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Read again before it gets its name."""
     with new_file(path) as draft:
         with draft.open("wb") as file:
             packed = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION)
             try:
-                yield ArchiveWriter(packed)
+                yield packed
             except BaseException:
                 # Closing it would write its directory, for which a full disk has no room either.
                 packed.fp = None
@@ -127,30 +104,37 @@ def writer(path: Path) -> Iterator[ArchiveWriter]:
             reader.verify()
 
 
+def add(packed: zipfile.ZipFile, table: StoredTable, lines: Iterable[bytes]) -> Contents:
+    with packed.open(place(table), "w", force_zip64=True) as out:
+        return Contents(table, *digest(lines, out))
+
+
+def finish(packed: zipfile.ZipFile, manifest: Manifest) -> None:
+    packed.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+
+
 class ArchiveReader:
     def __init__(self, path: Path) -> None:
         try:
             self._file = zipfile.ZipFile(path)
             self.manifest = msgspec.json.decode(self._file.read(MANIFEST), type=Manifest)
         except OSError as error:
-            raise Refused(f"{path} cannot be read: {error.strerror or error}.") from None
+            raise CommandError(f"{path} cannot be read: {error.strerror or error}.") from None
         except (zipfile.BadZipFile, KeyError, msgspec.MsgspecError):
-            raise Refused(f"{path} is not a backup, or it is incomplete.") from None
+            raise CommandError(f"{path} is not a backup, or it is incomplete.") from None
         if self.manifest.format != FORMAT:
-            raise Refused(f"{path} was made by a newer version. Restore it with that one.")
+            raise CommandError(f"{path} was made by a newer version. Restore it with that one.")
         self._path = path
+        self.close = self._file.close
 
     def lines(self, table: StoredTable) -> Iterator[bytes]:
         try:
             with self._file.open(place(table)) as packed:
                 yield from packed
         except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError) as error:
-            raise Refused(f"{self._path} is damaged at {table.name}: {error}.") from None
+            raise CommandError(f"{self._path} is damaged at {table.name}: {error}.") from None
 
     def verify(self) -> None:
         for each in self.manifest.contents:
             if digest(self.lines(each.table)) != Digest(each.rows, each.sha256):
-                raise Refused(f"{self._path} is damaged: {each.table.name} is not what was written.")
-
-    def close(self) -> None:
-        self._file.close()
+                raise CommandError(f"{self._path} is damaged: {each.table.name} is not what was written.")

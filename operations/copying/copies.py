@@ -6,13 +6,18 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from secrets import token_urlsafe
 
+import msgspec
 from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from accounts.models import Account
 from accounts.secrets import current_name
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -21,40 +26,31 @@ from core.program import command
 from market.store import make_months
 from operations.ledger_log import lacking, unknown_log
 from operations.void_keys import WAY_OUT, void_keys
+from signals_feed.models import Announcement
 
 from . import archive
 from .archive import ArchiveReader, Manifest
-from .stores import (
+from .databases import Key, Store
+from .tables import (
     NONE,
     Digest,
-    Ending,
-    Key,
     MigrationName,
-    Refused,
-    Say,
     Schema,
-    Store,
-    StoredTable,
-    Unfinished,
     digest,
     fields_of,
-    finish,
-    found,
-    greater,
     last_migrations,
-    note,
-    numbers_given,
     plain_json,
     quoted,
     schema_after,
     unknown_migrations,
 )
 
-CANDLES, LEDGER_HEAD = "market_candle", "signals_feed_ledgerhead"
+Say = Callable[[str], None]
+MIGRATIONS, CANDLES, EVENTS = "django_migrations", "market_candle", ControlEvent._meta.db_table
+ENGINE, REPORTS, LEDGER_HEAD = "market_enginestate", "status_processreport", "signals_feed_ledgerhead"
 # What the first entry names as the one before it.
 EMPTY_LEDGER = (0, "0" * 64)
-MINUTES = "timeframe = '1m'"
-# A row of these lets its reader in as somebody else: sessions, keys of confirmation mails, and the cache,
+# A row of these lets its reader log in as somebody else: sessions, keys of confirmation mails, and the cache,
 # which has the login link of the demo's staff. In a backup they are empty.
 LOGS_IN = frozenset(
     {
@@ -71,11 +67,11 @@ def default_file() -> Path:
 
 
 def back_up(store: Store, path: Path, say: Say) -> Manifest:
-    with archive.writer(path) as written, store.snapshot():
+    with archive.new_archive(path) as packed, store.snapshot():
         schema = schema_of(store)
         contents = []
         for table in schema.tables:
-            contents.append(written.add(table, () if table.name in LOGS_IN else store.read(table)))
+            contents.append(archive.add(packed, table, () if table.name in LOGS_IN else store.read(table)))
             if contents[-1].rows:
                 say(f"{contents[-1].rows:>12,}  {table.name}")
         manifest = Manifest(
@@ -84,12 +80,12 @@ def back_up(store: Store, path: Path, say: Say) -> Manifest:
             vendor=store.vendor,
             migrations=schema.migrations,
             contents=tuple(contents),
-            minute_months=tuple(months_of(store, schema.tables)),
+            minute_months=tuple(minute_months(store, schema)),
             ledger=ledger_head(store),
             pepper=current_name(),
             numbers=store.numbers(),
         )
-        written.finish(manifest)
+        archive.finish(packed, manifest)
     return manifest
 
 
@@ -97,43 +93,44 @@ def schema_of(store: Store) -> Schema:
     """Of a database that is whole and no newer than this version."""
     names = store.names()
     if UNFINISHED in names:
-        raise Refused(
+        raise CommandError(
             "The database is incomplete: a restore or a move into it has not finished. Repeat that first."
         )
-    if "django_migrations" not in names:
-        raise Refused("The database is empty.")
-    schema = schema_after(applied(store))
+    if MIGRATIONS not in names:
+        raise CommandError("The database is empty.")
+    if unknown := unknown_migrations(found := applied(store)):
+        raise CommandError(
+            f"The database is newer than this version: it has {unknown[0][0]}.{unknown[0][1]}, which is"
+            " unknown here. Take the version that runs on it."
+        )
+    schema = schema_after(found)
     if missing := sorted({table.name for table in schema.tables} - names):
-        raise Refused(f"The database has no table {missing[0]}, which its migrations made.")
+        raise CommandError(f"The database has no table {missing[0]}, which its migrations made.")
     return schema
 
 
 def applied(store: Store) -> set[tuple[str, str]]:
-    """What was migrated, none of it by a newer version."""
-    found = {(str(app), str(name)) for app, name in store.ask("SELECT app, name FROM django_migrations")}
-    if unknown := unknown_migrations(found):
-        raise Refused(
-            f"The database is newer than this version: it has {unknown[0][0]}.{unknown[0][1]}, which is"
-            " unknown here. Take the version that runs on it."
-        )
-    return found
+    return set(store.ask(f"SELECT app, name FROM {MIGRATIONS}")) if MIGRATIONS in store.names() else set()  # noqa: S608 - a name of our own
 
 
-def months_of(store: Store, tables: tuple[StoredTable, ...]) -> list[str]:
-    candles = [table for table in tables if table.name == CANDLES]
-    return store.months(candles[0], "opened_at", MINUTES) if candles else []
+def minute_months(store: Store, schema: Schema) -> list[str]:
+    if CANDLES not in {table.name for table in schema.tables}:
+        return []
+    month = store.month_of.format("opened_at")
+    minutes = f"SELECT DISTINCT {month} FROM {CANDLES} WHERE timeframe = '1m' ORDER BY 1"  # noqa: S608 - names of our own
+    return [name for (name,) in store.ask(minutes)]
 
 
 def ledger_head(store: Store) -> tuple[int, str]:
     found = store.ask(f"SELECT position, hash FROM {LEDGER_HEAD}") if LEDGER_HEAD in store.names() else []  # noqa: S608 - a name of our own
-    return (int(str(found[0][0])), str(found[0][1])) if found else EMPTY_LEDGER
+    return (found[0][0], found[0][1]) if found else EMPTY_LEDGER
 
 
 def write_secrets(path: Path) -> None:
     """As lines that a shell reads."""
     pepper, former = settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS
     if settings.SECRET_KEY in pepper:
-        # Made from it, where none was set. Production refuses that, but opens what was made with it.
+        # Derived from it, where none was set. Production does not accept that one, but opens what it sealed.
         pepper, former = token_urlsafe(48), [pepper, *former]
     secrets = {
         "SECRET_KEY": settings.SECRET_KEY,
@@ -147,7 +144,84 @@ def write_secrets(path: Path) -> None:
         )
 
 
-# The tables of a database that is to be filled: whether they are empty, and how they are made anew.
+# What marks a database from the first change until all of a copy is there and verified. No service starts on
+# one that is marked.
+DESPITE_LEDGER = "--despite-ledger"
+# Numbers of rows that outlive them: no foreign key holds the rows there.
+NAMED_ELSEWHERE = (
+    (Account, ControlEvent, "account_id"),
+    (ControlEvent, Announcement, "position"),
+)
+
+
+class Unfinished(msgspec.Struct):
+    source: str = ""
+    """Of a move. A restore has none, because it starts over."""
+    numbers: dict[str, int] = {}
+    """The last that each table gave to a row before its rows were deleted."""
+    done: dict[str, int] = {}
+    """Rows of each table."""
+    last: dict[str, Key] = {}
+
+
+def find_unfinished(store: Store) -> Unfinished | None:
+    if UNFINISHED not in store.names():
+        return None
+    rows = store.ask(f"SELECT what FROM {UNFINISHED}")  # noqa: S608 - a name of our own
+    return msgspec.json.decode(rows[0][0], type=Unfinished) if rows else Unfinished()
+
+
+def note(store: Store, unfinished: Unfinished) -> None:
+    """In the transaction of what it describes."""
+    text = msgspec.json.encode(unfinished).decode().replace("'", "''")
+    store.tell(f"CREATE TABLE IF NOT EXISTS {UNFINISHED} (what text)")
+    store.tell(f"DELETE FROM {UNFINISHED}")  # noqa: S608 - a name of our own
+    store.tell(f"INSERT INTO {UNFINISHED} VALUES ('{text}')")  # noqa: S608 - quoted
+
+
+def numbers_given(store: Store) -> dict[str, int]:
+    """By the database as it is, and as it was before its rows were deleted."""
+    unfinished = find_unfinished(store)
+    return greatest(store.numbers(), unfinished.numbers if unfinished else {})
+
+
+def greatest(*given: Mapping[str, int]) -> dict[str, int]:
+    return {table: max(each.get(table, 0) for each in given) for table in set().union(*given)}
+
+
+def finish(
+    store: Store, numbers: Mapping[str, int], head: tuple[int, str], say: Say, *, despite_ledger: bool
+) -> None:
+    """Can be repeated. `numbers` were given here, or where the rows come from; `head` is its ledger's."""
+    store.number_after(numbers)
+    say("Migrating to this version.")
+    # It also creates the triggers that guard the ledger.
+    call_command("migrate", verbosity=0, interactive=False)
+    # The columns that name them may be new.
+    store.number_after(
+        {
+            model._meta.db_table: store.ask(f"SELECT max({column}) FROM {naming._meta.db_table}")[0][0] or 0  # noqa: S608 - names of our own
+            for model, naming, column in NAMED_ELSEWHERE
+        }
+    )
+    check_ledger(head, say, despite_ledger=despite_ledger)
+    store.tell(f"DROP TABLE {UNFINISHED}")
+
+
+def check_ledger(head: tuple[int, str], say: Say, *, despite_ledger: bool) -> None:
+    position, hash_ = head
+    noted, said = [f"--head={position}:{hash_}"] if position else [], StringIO()
+    try:
+        call_command("verify_ledger", *noted, stdout=said)
+    except CommandError as fault:
+        if not despite_ledger:
+            way_out = f"Nothing starts on this copy, unless {DESPITE_LEDGER} finishes it as it is."
+            raise CommandError(f"{fault} {way_out}") from None
+        say(str(fault))
+    else:
+        say(said.getvalue().strip())
+
+
 # Rows that migrating makes, and those that a service or a backup leaves behind at once.
 MADE_BY_MIGRATING = {
     *("django_content_type", "auth_permission", "accounts_tier", "accounts_attempt"),
@@ -162,20 +236,9 @@ FUNCTIONS = (
 
 
 def filled_tables(store: Store) -> list[str]:
-    """What a person or a market has put there."""
-    kept = {"django_migrations", "sqlite_sequence", UNFINISHED, *MADE_BY_MIGRATING}
-    return [
-        name
-        for name in sorted(store.names() - kept)
-        if store.ask(f"SELECT 1 FROM {quoted(name)} LIMIT 1")  # noqa: S608 - names of the database
-    ]
-
-
-def make_tables_anew(store: Store, migrations: list[MigrationName]) -> dict[str, int]:
-    """Returns the numbers that the old ones gave."""
-    numbers = drop_everything(store)
-    MigrationExecutor(connection).migrate(migrations)
-    return numbers
+    """Those with what a person or a market has put there."""
+    names = sorted(store.names() - {MIGRATIONS, "sqlite_sequence", UNFINISHED, *MADE_BY_MIGRATING})
+    return [name for name in names if store.ask(f"SELECT 1 FROM {quoted(name)} LIMIT 1")]  # noqa: S608 - names of the database
 
 
 def make_months_named(store: Store, names: Iterable[str]) -> None:
@@ -184,138 +247,108 @@ def make_months_named(store: Store, names: Iterable[str]) -> None:
         make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
 
 
-def drop_everything(store: Store) -> dict[str, int]:
-    """The tables and the functions of their triggers; what is not finished stays marked. Returns the numbers
-    that were given."""
-    numbers = numbers_given(store)
+def make_tables_again(store: Store, migrations: list[MigrationName]) -> dict[str, int]:
+    """Drops all tables, and the functions of their triggers, but not the mark. Returns the last number that
+    each of the former tables gave to a row."""
+    numbers, is_sqlite = numbers_given(store), store.vendor == "sqlite"
     names = sorted(store.names() - {UNFINISHED, "sqlite_sequence"})
-    if store.vendor == "sqlite":
+    if is_sqlite:
         store.tell("PRAGMA foreign_keys = OFF")
     store.tell("BEGIN")
     note(store, Unfinished(numbers=numbers))
     for name in names:
-        cascade = "" if store.vendor == "sqlite" else " CASCADE"
-        store.tell(f"DROP TABLE IF EXISTS {quoted(name)}{cascade}")
-    if store.vendor == "postgresql":
-        for (function,) in store.ask(FUNCTIONS):
-            store.tell(f"DROP FUNCTION {function}")
+        store.tell(f"DROP TABLE IF EXISTS {quoted(name)}{'' if is_sqlite else ' CASCADE'}")
+    for (function,) in () if is_sqlite else store.ask(FUNCTIONS):
+        store.tell(f"DROP FUNCTION {function}")
     store.tell("COMMIT")
+    MigrationExecutor(connection).migrate(migrations)
     return numbers
 
 
-# Whether a process still writes to a database: an engine beats, and each process reports every 5 s.
-# Processes report every five seconds, and the busiest machine is not this late.
+# What changes while a process still writes to a database: an engine counts its beats, and each process
+# reports every five seconds; the busiest machine is not a minute late.
+SIGNS_OF_LIFE = {
+    ENGINE: f"SELECT writer, beats FROM {ENGINE} WHERE writer <> '' AND beat_at",  # noqa: S608 - a name of our own
+    REPORTS: f"SELECT at FROM {REPORTS} WHERE at",  # noqa: S608 - a name of our own
+}
 WATCHED_FOR_S, LOOK_EVERY_S = 12.0, 0.5
-ENGINE, REPORTS = "market_enginestate", "status_processreport"
 
 
-def refuse_if_in_use(store: Store, whose: str, say: Callable[[str], None]) -> None:
-    if not was_in_use(store):
+def refuse_if_in_use(store: Store, whose: str, say: Say) -> None:
+    if not (first := signs_of_life(store)):
         return
     say(f"Looking for {WATCHED_FOR_S:.0f} s whether anything still writes to {whose}.")
-    first, ends_at = signs_of_life(store), time.monotonic() + WATCHED_FOR_S
+    ends_at = time.monotonic() + WATCHED_FOR_S
     while time.monotonic() < ends_at:
         time.sleep(LOOK_EVERY_S)
-        if signs_of_life(store) != first:
-            raise Refused(f"A service or an engine runs on {whose}. Stop all of its processes first.")
+        if signs_of_life(store) - first:
+            raise CommandError(f"A service or an engine runs on {whose}. Stop all of its processes first.")
 
 
-def was_in_use(store: Store) -> bool:
-    """Within the last minute, by the clock of the database; only then it may be now."""
+def signs_of_life(store: Store) -> set[tuple[object, ...]]:
+    """Of the last minute, by the clock of the database."""
     names = store.names()
-    recent = 0
-    if ENGINE in names:
-        held = f"SELECT count(*) FROM {ENGINE} WHERE writer <> '' AND beat_at > {store.a_minute_ago}"  # noqa: S608 - names of our own
-        recent += int(str(store.ask(held)[0][0]))
-    if REPORTS in names:
-        reports = f"SELECT count(*) FROM {REPORTS} WHERE at > {store.a_minute_ago}"  # noqa: S608 - names of our own
-        recent += int(str(store.ask(reports)[0][0]))
-    return recent > 0
+    signs = [f"{sign} > {store.a_minute_ago}" for table, sign in SIGNS_OF_LIFE.items() if table in names]
+    return {row for sign in signs for row in store.ask(sign)}
 
 
-def signs_of_life(store: Store) -> list[list[tuple[object, ...]]]:
-    names = store.names()
-    questions = {
-        ENGINE: f"SELECT writer, beats FROM {ENGINE}",  # noqa: S608 - names of our own
-        # One that reports anew changes its row; rows that only grow old are taken away.
-        REPORTS: f"SELECT max(at) FROM {REPORTS}",  # noqa: S608 - names of our own
-    }
-    return [store.ask(question) for table, question in questions.items() if table in names]
-
-
-# Puts a backup into a database: all of it or nothing, and nothing stale is taken for new afterwards.
-EVENTS = ControlEvent._meta.db_table
-# Beside it one for each microsecond, which is more than there are events: what was told after the same backup
-# was restored before lies below.
+# A restore puts all of a backup into a database or nothing, and nothing stale is taken for new afterwards.
+# Added to this is one for each microsecond since the backup, which is more than there are events: so a second
+# restore of the same backup announces itself above all events that followed the first.
 POSITIONS_APART = 1_000_000
 
 
-def refuse_newer(manifest: Manifest) -> None:
+def restore(backup: ArchiveReader, store: Store, *, replace: bool, despite_ledger: bool, say: Say) -> None:
+    manifest = backup.manifest
     if unknown := unknown_migrations(manifest.migrations):
-        raise Refused(
+        raise CommandError(
             f"The backup was made by a newer version: it has {unknown[0][0]}.{unknown[0][1]}, which is"
             " unknown here. Restore it with that version."
         )
-
-
-def restore(archive: ArchiveReader, store: Store, *, replace: bool, despite_ledger: bool, say: Say) -> None:
-    manifest = archive.manifest
-    refuse_newer(manifest)
-    begun = found(store)
-    is_begun = begun is not None and not begun.source
-    if not (replace or is_begun) and (filled := filled_tables(store)):
-        raise Refused(
+    unfinished = find_unfinished(store)
+    is_continued = unfinished is not None and not unfinished.source
+    if not (replace or is_continued) and (filled := filled_tables(store)):
+        raise CommandError(
             f"The database is not empty: {filled[0]} has rows. --replace deletes everything in it first."
         )
     # They may belong to rows that are younger than the backup.
-    numbers = greater(manifest.numbers, numbers_given(store))
-    make_schema(store, manifest)
+    numbers = greatest(manifest.numbers, numbers_given(store))
+    if unfinished is not None or applied(store) != set(manifest.migrations):
+        make_tables_again(store, last_migrations(manifest.migrations))
     make_months_named(store, manifest.minute_months)
     connection.close()
     with store.writing():
         store.empty(each.table for each in manifest.contents)
-        load(archive, store, say)
-        begin_anew(store, manifest, numbers)
+        load(backup, store, say)
+        announce_restore(store, manifest, numbers)
         note(store, Unfinished(numbers=numbers))
-    finish(store, Ending(numbers, manifest.ledger, despite_ledger), say)
+    finish(store, numbers, manifest.ledger, say, despite_ledger=despite_ledger)
 
 
-def make_schema(store: Store, manifest: Manifest) -> None:
-    """As it was when the backup was made; the service refuses to start on what is not finished."""
-    names, wanted = store.names(), set(manifest.migrations)
-    there = (
-        set(store.ask("SELECT app, name FROM django_migrations")) if "django_migrations" in names else set()
-    )
-    if there == wanted and UNFINISHED not in names:
-        return
-    make_tables_anew(store, last_migrations(wanted))
-
-
-def load(archive: ArchiveReader, store: Store, say: Say) -> None:
+def load(backup: ArchiveReader, store: Store, say: Say) -> None:
     done, began_at = 0, time.monotonic()
-    for each in archive.manifest.contents:
-        store.write(each.table, archive.lines(each.table))
+    for each in backup.manifest.contents:
+        store.write(each.table, backup.lines(each.table))
         if digest(store.read(each.table)) != Digest(each.rows, each.sha256):
-            raise Refused(f"{each.table.name} did not arrive as it was written. Nothing was changed.")
+            raise CommandError(f"{each.table.name} did not arrive as it was written. Nothing was changed.")
         done += each.rows
         if each.rows:
             rate = done / max(time.monotonic() - began_at, 0.001)
-            total = f"{done:,} of {archive.manifest.rows:,}, {rate:,.0f} rows/s"
+            total = f"{done:,} of {backup.manifest.rows:,}, {rate:,.0f} rows/s"
             say(f"{each.rows:>12,}  {each.table.name}  ({total})")
 
 
-def begin_anew(store: Store, manifest: Manifest, numbers: Mapping[str, int]) -> None:
-    """Numbers that were given after the backup will be given again, to something else: so in another epoch,
-    and events after positions that were given out once. No client goes on from one of them unnoticed."""
+def announce_restore(store: Store, manifest: Manifest, numbers: Mapping[str, int]) -> None:
+    """Numbers given after the backup will be given again, to something else. So the epoch is another, and
+    events continue after all positions ever given: no client continues from one of them unnoticed."""
     epoch = uuid.uuid4().hex[:12]
-    store.tell(f"UPDATE market_enginestate SET writer = '', epoch = '{epoch}'")  # noqa: S608 - made of digits
+    store.tell(f"UPDATE {ENGINE} SET writer = '', epoch = '{epoch}'")  # noqa: S608 - made of digits
     events = next(each.table for each in manifest.contents if each.table.name == EVENTS)
-    last = int(str(store.ask(f"SELECT coalesce(max(position), 0) FROM {EVENTS}")[0][0]))  # noqa: S608 - a name of our own
+    last = store.ask(f"SELECT max(position) FROM {EVENTS}")[0][0] or 0  # noqa: S608 - a name of our own
     now = datetime.now(UTC)
     age = max((now - manifest.made_at) // timedelta(microseconds=1), 0)
-    given = max(last, numbers.get(EVENTS, 0))
     values = {
-        "position": str(given + POSITIONS_APART + age),
+        "position": str(max(last, numbers.get(EVENTS, 0)) + POSITIONS_APART + age),
         "kind": EventKind.DATABASE_RESTORED.value,
         "facts": plain_json(f'{{"after": {last}}}'),
         "by": "",
@@ -334,7 +367,7 @@ def warnings(manifest: Manifest) -> Iterator[str]:
     yield f"It is as of {moment}: what was revoked or changed later is as it was then."
 
 
-# Carries all rows from one database into another, of either kind, and goes on where it was killed.
+# A move copies all rows from one database into another, of either kind, and continues where it was killed.
 AT_ONCE = 50_000
 
 
@@ -348,53 +381,46 @@ def move(source: Store, target: Store, name: str, *, anew: bool, despite_ledger:
         carry(source, target, schema, progress, say)
     say("Comparing both, table by table.")
     with source.snapshot(), target.snapshot():
-        compare(source, target, schema)
-        numbers = greater(progress.numbers, source.numbers())
-        ending = Ending(numbers, ledger_head(source), despite_ledger)
-    finish(target, ending, say)
-
-
-def compare(source: Store, target: Store, schema: Schema) -> None:
-    for table in schema.tables:
-        if digest(source.read(table)) != digest(target.read(table)):
-            raise Refused(
-                f"{table.name} is not the same in both: something wrote to one of them in the meantime. "
-                "Stop it,"
-                " and begin again with --anew."
-            )
+        for table in schema.tables:
+            if digest(source.read(table)) != digest(target.read(table)):
+                raise CommandError(
+                    f"{table.name} is not the same in both: something wrote to one of them in the meantime. "
+                    "Stop it, and begin again with --anew."
+                )
+        numbers, head = greatest(progress.numbers, source.numbers()), ledger_head(source)
+    finish(target, numbers, head, say, despite_ledger=despite_ledger)
 
 
 def refuse_unready(source: Store, schema: Schema) -> None:
     graph = MigrationExecutor(connection).loader.graph
     if behind := sorted(graph.nodes.keys() - set(schema.migrations)):
-        raise Refused(
+        raise CommandError(
             f"The source is behind this version: it lacks {behind[0][0]}.{behind[0][1]}. Run"
             f" `{command('migrate')}` on it first."
         )
-    writers = source.ask("SELECT writer FROM market_enginestate WHERE writer <> ''")
-    if writers:
-        raise Refused(
+    if source.ask(f"SELECT 1 FROM {ENGINE} WHERE writer <> ''"):  # noqa: S608 - a name of our own
+        raise CommandError(
             "The engine of the source was not stopped properly, so its last ticks may only be in its journal."
             " Start the service on the source once more, stop it with Ctrl-C or SIGTERM, and try again."
         )
 
 
 def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Unfinished:
-    begun = found(target)
+    unfinished = find_unfinished(target)
     # Without a source only tables were made, and all of them are made again.
-    if begun and begun.source and not anew:
-        if begun.source == name:
-            return begun
-        raise Refused(
+    if unfinished and unfinished.source and not anew:
+        if unfinished.source == name:
+            return unfinished
+        raise CommandError(
             "The target is a part of another copy that has not ended. Finish that, or give --anew to"
             " delete it."
         )
-    if not anew and (filled := filled_tables(target)):
-        raise Refused(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
-    if anew and begun is None and filled_tables(target):
-        raise Refused("--anew deletes only what a move left unfinished, and the target is whole.")
-    numbers = make_tables_anew(target, MigrationExecutor(connection).loader.graph.leaf_nodes())
-    make_months_named(target, months_of(source, schema.tables))
+    if (filled := filled_tables(target)) and not anew:
+        raise CommandError(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
+    if filled and unfinished is None:
+        raise CommandError("--anew deletes only what a move left unfinished, and the target is whole.")
+    numbers = make_tables_again(target, MigrationExecutor(connection).loader.graph.leaf_nodes())
+    make_months_named(target, minute_months(source, schema))
     connection.close()
     progress = Unfinished(name, numbers)
     with target.writing():
@@ -404,15 +430,15 @@ def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool
 
 
 def carry(source: Store, target: Store, schema: Schema, progress: Unfinished, say: Say) -> None:
-    counts = {table.name: source.count(table) for table in schema.tables}
-    total, before, began_at = sum(counts.values()), sum(progress.done.values()), time.monotonic()
+    total = sum(source.ask(f"SELECT count(*) FROM {quoted(table.name)}")[0][0] for table in schema.tables)  # noqa: S608 - names of our own
+    before, began_at = sum(progress.done.values()), time.monotonic()
     if before:
         say(f"Going on after {before:,} of {total:,} rows.")
     for table in schema.tables:
         while lines := list(source.read(table, progress.last.get(table.name), AT_ONCE)):
             with target.writing():
                 target.write(table, lines)
-                progress.last[table.name] = key_of(table, lines[-1])
+                progress.last[table.name] = fields_of(lines[-1][:-1].decode())[table.key_at]
                 progress.done[table.name] = progress.done.get(table.name, 0) + len(lines)
                 note(target, progress)
             done = sum(progress.done.values())
@@ -420,8 +446,3 @@ def carry(source: Store, target: Store, schema: Schema, progress: Unfinished, sa
             say(f"{done:>12,} of {total:,}  {table.name}  {rate:,.0f} rows/s")
             if len(lines) < AT_ONCE:
                 break
-
-
-def key_of(table: StoredTable, line: bytes) -> Key:
-    at = next(at for at, column in enumerate(table.columns) if column.name == table.key)
-    return fields_of(line[:-1].decode())[at]

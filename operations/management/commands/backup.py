@@ -1,4 +1,5 @@
 from argparse import ArgumentParser
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +42,22 @@ class Command(BaseCommand):
     def verify(self, path: Path | None) -> None:
         if path is None:
             raise CommandError("Name the file: backup --verify FILE.")
-        reader = ArchiveReader(path)
-        try:
+        with closing(ArchiveReader(path)) as reader:
             reader.verify()
             manifest = reader.manifest
-            position, head = manifest.ledger
-            self.stdout.write(
-                f"{path} is whole: {manifest.rows:,} rows of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC."
-                f" Head of the ledger: {position}:{head}"
-            )
-        finally:
-            reader.close()
+        position, head = manifest.ledger
+        self.stdout.write(
+            f"{path} is whole: {manifest.rows:,} rows of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC."
+            f" Head of the ledger: {position}:{head}"
+        )
 
     def back_up(self, path: Path, *, with_secrets: bool) -> None:
         secrets = Path(f"{path}.secrets")
         if with_secrets:
             check_place(secrets)
-        store = open_default()
-        self.stdout.write(f"The database is {store.place}.")
-        try:
+        with closing(open_default()) as store:
+            self.stdout.write(f"The database is {store.place}.")
             manifest = back_up(store, path, self.stdout.write)
-        finally:
-            store.close()
         position, head = manifest.ledger
         self.stdout.write(f"{manifest.rows:,} rows are in {path}, which was read again and is whole.")
         self.stdout.write(f"Head of the ledger: {position}:{head}")

@@ -2,15 +2,14 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from operations.copying.copies import move, refuse_if_in_use
-from operations.copying.databases import faults_as_sentences, is_same, open_default, open_url
-from operations.copying.stores import DESPITE_LEDGER, Refused, addresses
+from operations.copying.copies import DESPITE_LEDGER, move, refuse_if_in_use
+from operations.copying.databases import addresses, faults_as_sentences, is_same, open_default, open_url
 from operations.void_keys import WAY_OUT, void_keys
 
 ON_TARGET = "--on-target"
@@ -36,7 +35,7 @@ class Command(BaseCommand):
             DESPITE_LEDGER, action="store_true", help="Finish even if the ledger does not verify."
         )
 
-        # How it starts itself, so that nobody types it.
+        # The command starts itself again with this.
         parser.add_argument(ON_TARGET, action="store_true", help=SUPPRESS)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -60,13 +59,10 @@ class Command(BaseCommand):
         with named("target"):
             target = open_default(create=True)
         self.say(f"The source is {source.place}; the target is {target.place}.")
-        try:
+        with closing(source), closing(target):
             refuse_if_in_use(source, "the source", self.stdout.write)
             refuse_if_in_use(target, "the target", self.stdout.write)
             move(source, target, source_url, **options, say=self.say)
-        finally:
-            source.close()
-            target.close()
         self.stdout.write(
             "Everything is in the target. Set DATABASE_URL to it, and keep the source for a while."
         )
@@ -91,8 +87,8 @@ def named(which: str) -> Iterator[None]:
     """Both have addresses, and one of them is at fault."""
     try:
         yield
-    except Refused as refused:
-        raise Refused(f"The {which}: {refused}") from None
+    except CommandError as fault:
+        raise CommandError(f"The {which}: {fault}") from None
 
 
 def begin_on(target: str) -> NoReturn:

@@ -1,13 +1,13 @@
 from argparse import ArgumentParser
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from operations.copying.archive import ArchiveReader
-from operations.copying.copies import refuse_if_in_use, restore, warnings
+from operations.copying.copies import DESPITE_LEDGER, refuse_if_in_use, restore, warnings
 from operations.copying.databases import faults_as_sentences, open_default
-from operations.copying.stores import DESPITE_LEDGER
 
 
 class Command(BaseCommand):
@@ -33,17 +33,11 @@ class Command(BaseCommand):
             )
 
     def restore(self, path: Path, **options: bool) -> None:
-        archive = ArchiveReader(path)
-        try:
-            archive.verify()
-            store = open_default(create=True)
-            self.stdout.write(f"The database is {store.place}.")
-            try:
+        with closing(ArchiveReader(path)) as backup:
+            backup.verify()
+            with closing(open_default(create=True)) as store:
+                self.stdout.write(f"The database is {store.place}.")
                 refuse_if_in_use(store, "the database", self.stdout.write)
-                restore(archive, store, **options, say=self.stdout.write)
-            finally:
-                store.close()
-            for warning in warnings(archive.manifest):
-                self.stdout.write(warning)
-        finally:
-            archive.close()
+                restore(backup, store, **options, say=self.stdout.write)
+        for warning in warnings(backup.manifest):
+            self.stdout.write(warning)

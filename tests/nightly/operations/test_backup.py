@@ -24,7 +24,7 @@ from core.process import UNFINISHED
 from market.models import Candle, EngineState
 from market.push.keys import issue_ingest_key
 from market.store import candle_rows
-from operations.copying import copies, databases
+from operations.copying import copies, tables
 from operations.copying.databases import open_url
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement
@@ -208,7 +208,7 @@ def test_the_first_line_names_the_database_without_a_password(
         (ValueError("no number"), "news_newsitem has a value that cannot be read: no number"),
     ],
 )
-def test_what_goes_wrong_within_sqlite_is_named(
+def test_what_goes_wrong_with_a_value_is_named(
     fault: BaseException,
     says: str,
     filled: Callable[[str], str],
@@ -221,7 +221,7 @@ def test_what_goes_wrong_within_sqlite_is_named(
         raise fault
 
     with in_place(filled("sqlite")), monkeypatch.context() as patched:
-        patched.setattr(databases, "plain_real", fail)
+        patched.setitem(tables.FORMS, "real", fail)
         with pytest.raises(CommandError, match=says):
             run("backup", path)
     assert not path.exists()

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import F
 
 from core.process import UNFINISHED, is_unfinished, refuse_unfinished
-from operations.copying import stores
+from operations.copying import copies
 from operations.doctor.database import check_database
 from signals_feed.ledger.guards import missing_triggers
 from signals_feed.ledger.verify import verify
@@ -40,7 +40,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def run_and_die(step: str, *words: object) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(stores, step, die)
+            patched.setattr(copies, step, die)
             with pytest.raises(Killed):
                 run(*map(str, words))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from django.db.migrations.loader import MigrationLoader
 from accounts.models import ApiKey
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle
-from operations.copying import copies, stores
+from operations.copying import copies
 from operations.copying.archive import ArchiveReader, Contents
 from operations.copying.copies import filled_tables
 from operations.copying.databases import open_url
-from operations.copying.stores import Refused, column_of, digest, last_migrations, schema_after
+from operations.copying.tables import column_of, digest, last_migrations, schema_after
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
 from tests.factories import make_candle, make_user
@@ -48,11 +48,8 @@ def move() -> Callable[..., str]:
 
 
 def rows_of(url: str) -> dict[str, Any]:
-    store = open_url(url)
-    try:
+    with closing(open_url(url)) as store, store.snapshot():
         return {table.name: digest(store.read(table)) for table in schema_after(all_migrations()).tables}
-    finally:
-        store.close()
 
 
 def contents(path: Path) -> dict[str, Contents]:
@@ -97,7 +94,7 @@ def test_a_killed_move_goes_on(
 ) -> None:
     source, target = filled(of), new_database(to, is_migrated=False)
     monkeypatch.setattr(copies, "AT_ONCE", 2)
-    note, notes = stores.note, 0
+    note, notes = copies.note, 0
 
     def note_and_die(*words: Any) -> None:
         nonlocal notes
@@ -184,7 +181,7 @@ def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path:
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt(), Refused("a.zip is damaged")])
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), CommandError("a.zip is damaged")])
 def test_what_was_not_read_again_is_not_left(
     end: BaseException, filled: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
