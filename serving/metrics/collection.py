@@ -1,11 +1,12 @@
-"""The supervisor's side: it asks all workers, keeps what ended ones counted, and answers for all."""
+"""The supervisor's side: it asks all workers, keeps the counts of ended ones, and answers for all."""
 
 import asyncio
 import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -34,59 +35,60 @@ from .worker_link import (
 )
 
 
-# A worker as its supervisor hears of it: what it said last, and whether it says it now.
 class LinkedWorker:
+    """A worker as its supervisor knows it."""
+
     def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
         self.number, self.writer = number, writer
         self.last: Snapshot | None = None
-        """None until it has started: its link is there before its process."""
+        """None until it has started: the link exists before the process."""
         self._asked: asyncio.Future[Snapshot | None] | None = None
 
     def ask(self) -> asyncio.Future[Snapshot | None]:
-        """None if it ends instead. Whoever asks meanwhile shares the answer."""
+        """None if it ends instead. All who ask before it answers share the answer."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             with contextlib.suppress(OSError):
                 self.writer.write(frame(ASK))
         return self._asked
 
-    def hear(self, told: Snapshot) -> None:
-        self.last = told
-        self._answer(told)
+    def hear(self, snapshot: Snapshot) -> None:
+        self.last = snapshot
+        self._answer(snapshot)
 
     def end(self) -> None:
         self._answer(None)
         self.writer.close()
 
-    def _answer(self, told: Snapshot | None) -> None:
+    def _answer(self, snapshot: Snapshot | None) -> None:
         if self._asked is not None:
-            self._asked.set_result(told)
+            self._asked.set_result(snapshot)
             self._asked = None
 
 
 class Answers(NamedTuple):
-    told: dict[str, Snapshot]
+    given: dict[str, Snapshot]
     """By the number of the worker."""
     silent: list[str]
-    """Those that have started and did not answer in time."""
+    """Workers that have started and did not answer in time."""
 
 
 async def ask_all(links: list[LinkedWorker], within_s: float | None) -> Answers:
-    """One that has not started yet is not waited for."""
+    """Without waiting for one that has not started yet."""
     asked = [(str(worker.number), worker.ask()) for worker in links if worker.last is not None]
     if asked:
         await asyncio.wait([answer for _, answer in asked], timeout=within_s)
     # A successor comes after the one that it replaces, and has the same number.
-    told = {number: answer.result() for number, answer in asked if answer.done()}
+    done = {number: answer.result() for number, answer in asked if answer.done()}
     return Answers(
-        {number: snapshot for number, snapshot in told.items() if snapshot is not None},
+        {number: snapshot for number, snapshot in done.items() if snapshot is not None},
         [number for number, answer in asked if not answer.done()],
     )
 
 
-# The figures of several workers as those of one service. What is counted is added up, with what workers
-# counted that have ended, so that no restart makes a total go back. What is measured cannot be added up: it
-# gets the label `worker`, with exceptions that are named here.
+# The figures of several workers as those of one service. Counts are added up, with those of workers that have
+# ended, so that no restart makes a total decrease. Gauges cannot be added up: they get the label `worker`,
+# except for those named here.
 COUNTED = frozenset(("counter", "histogram", "summary"))
 ADDED_GAUGES = frozenset(("tickwire_stream_connections",))
 QUANTILE = "quantile"
@@ -101,9 +103,9 @@ class FamilyTotal:
         self.family = family
         self.values: dict[SampleName, float] = {}
 
-    def add(self, samples: Iterable[Sample]) -> None:
+    def add(self, samples: Iterable[Sample], **more: str) -> None:
         for sample in samples:
-            name = sample.name, tuple(sorted(sample.labels.items()))
+            name = sample.name, tuple(sorted((sample.labels | more).items()))
             before = self.values.get(name)
             if before is None:
                 self.values[name] = sample.value
@@ -113,12 +115,7 @@ class FamilyTotal:
             else:
                 self.values[name] = before + sample.value
 
-    def label(self, samples: Iterable[Sample], worker: str) -> None:
-        for sample in samples:
-            labels = sample.labels | {"worker": worker}
-            self.values[sample.name, tuple(sorted(labels.items()))] = sample.value
-
-    def told(self) -> Family:
+    def as_family(self) -> Family:
         samples = [Sample(name, dict(labels), value) for (name, labels), value in self.values.items()]
         return Family(self.family.name, self.family.text, self.family.kind, samples)
 
@@ -127,31 +124,31 @@ class EndedWorkers:
     """What workers counted that have ended."""
 
     def __init__(self) -> None:
-        self.totals: dict[str, FamilyTotal] = {}
+        self._totals: dict[str, FamilyTotal] = {}
 
     def note(self, last: Snapshot) -> None:
         for family in last.own:
             if family.kind in COUNTED:
-                total = self.totals.setdefault(family.name, FamilyTotal(family))
+                total = self._totals.setdefault(family.name, FamilyTotal(family))
                 total.add(sample for sample in family.samples if QUANTILE not in sample.labels)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot([total.as_family() for total in self._totals.values()])
 
 
 def add_up(ended: EndedWorkers, known: Iterable[Snapshot], running: Mapping[str, Snapshot]) -> list[Family]:
     """`known`: the last of every process that has not ended. `running`: those that answered just now, by the
     number of the worker."""
     totals: dict[str, FamilyTotal] = {}
-    for name, before in ended.totals.items():
-        totals[name] = FamilyTotal(before.family)
-        totals[name].values |= before.values
-    for snapshot in known:
+    for snapshot in (ended.snapshot, *known):
         for family in filter(is_added, snapshot.own):
             totals.setdefault(family.name, FamilyTotal(family)).add(family.samples)
     for worker, snapshot in running.items():
-        for family in snapshot.own:
-            if not is_added(family):
-                totals.setdefault(family.name, FamilyTotal(family)).label(family.samples, worker)
+        for family in filterfalse(is_added, snapshot.own):
+            totals.setdefault(family.name, FamilyTotal(family)).add(family.samples, worker=worker)
     latest = max(running.values(), key=lambda snapshot: snapshot.shared_at, default=None)
-    return [*(total.told() for total in totals.values()), *(latest.shared if latest else ())]
+    return [*(total.as_family() for total in totals.values()), *(latest.shared if latest else ())]
 
 
 def is_added(family: Family) -> bool:
@@ -160,11 +157,9 @@ def is_added(family: Family) -> bool:
 
 logger = logging.getLogger(__name__)
 
-# A worker that stands still must not keep the others from being seen. Kubernetes gives up a probe after a
-# second unless it is told otherwise.
+# A worker that stands still must not hide the others. By default, Kubernetes gives up a probe after a second.
 FIGURES_WITHIN_S, READINESS_WITHIN_S = patient(3.0), patient(0.8)
 SILENT = {"status": "silent"}
-BROKE = "The figures of the workers could not be collected"
 
 
 class SupervisorMetrics(Collector):
@@ -216,13 +211,14 @@ class FigureCollection:
         self._loop.run_forever()
 
     def join(self, number: int) -> socket.socket:
-        """The end of a new pair that the worker gets. The other one tells when the worker has ended."""
+        """The worker's end of a new pair of sockets. The other end breaks when the worker has ended."""
         ours, theirs = socket.socketpair()
-        self._loop.call_soon_threadsafe(self._begin, number, ours)
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._hold(number, ours)))
         return theirs
 
-    def _begin(self, number: int, end: socket.socket) -> None:
-        task = self._loop.create_task(self._hold(number, end))
+    def _begin(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        # The loop itself keeps no strong reference to it.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -236,40 +232,33 @@ class FigureCollection:
                 if kind == FIGURES:
                     worker.hear(decoder.decode(payload))
                 elif kind == WANT:
-                    self._answer(worker)
+                    self._begin(self._send_totals(writer))
         except BROKEN:
-            self._note_end(worker)
+            pass
         except Exception:
-            logger.exception(BROKE)
-            self._note_end(worker)
+            logger.exception("The figures of the workers could not be collected")
+        finally:
+            self._links.remove(worker)
+            worker.end()
+            if worker.last is not None:
+                self._ended.note(worker.last)
 
-    def _note_end(self, worker: LinkedWorker) -> None:
-        self._links.remove(worker)
-        worker.end()
-        if worker.last is not None:
-            self._ended.note(worker.last)
-
-    def _answer(self, worker: LinkedWorker) -> None:
-        async def answer() -> None:
-            with contextlib.suppress(OSError):
-                worker.writer.write(frame(TOTALS, await self.text()))
-
-        task = self._loop.create_task(answer())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _send_totals(self, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(frame(TOTALS, await self.text()))
 
     async def text(self) -> bytes:
         answers = await ask_all(self._links, FIGURES_WITHIN_S)
         self.supervisor.silent = answers.silent
         known = [worker.last for worker in self._links if worker.last is not None]
-        added = add_up(self._ended, known, answers.told)
+        added = add_up(self._ended, known, answers.given)
         return text_of([*added, *families(self.supervisor.registry)])
 
     async def readiness(self) -> tuple[int, dict[str, Any]]:
-        """Whoever connects gets any worker: so all that serve have to be ready, one that hangs among them."""
+        """A client may get any worker, so all that serve have to be ready, even one that hangs."""
         answers = await ask_all(self._links, READINESS_WITHIN_S)
-        workers = {number: snapshot.readiness for number, snapshot in answers.told.items()}
+        workers = {number: snapshot.readiness for number, snapshot in answers.given.items()}
         silent = [number for number in answers.silent if number not in workers]
         ready = bool(workers) and not silent and all(status == 200 for status, _ in workers.values())
-        told = {number: body for number, (_, body) in workers.items()} | dict.fromkeys(silent, SILENT)
-        return (200 if ready else 503), {"status": "ready" if ready else "not ready", "workers": told}
+        bodies = {number: body for number, (_, body) in workers.items()} | dict.fromkeys(silent, SILENT)
+        return (200 if ready else 503), {"status": "ready" if ready else "not ready", "workers": bodies}

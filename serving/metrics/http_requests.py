@@ -1,5 +1,5 @@
-"""How many requests each route answered, and how long they took. Only the event loop counts, so there is no
-lock, and a request costs less than a microsecond."""
+"""How many requests each route has answered, and how long they took. Only the event loop counts, so there is
+no lock, and a request costs less than a microsecond."""
 
 import re
 from bisect import bisect_left
@@ -16,7 +16,7 @@ METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE")
 OTHER = "other"
 API = "/api"
 
-# There are a few dozen templates; this holds even if a route were ever named by what a client sent.
+# There are a few dozen templates. This is a limit in case a client's words ever name a route.
 MOST_ROUTES = 200
 
 
@@ -43,12 +43,12 @@ class HttpRequests(Collector):
         self.of(route, method, status).note(took_s)
 
     def of(self, route: str, method: str, status: int) -> RouteTimes:
-        """Where such an answer is noted."""
+        """The times of such answers."""
         times = self._times.get((route, method, status // 100))
         return self._first(route, method, status // 100) if times is None else times
 
     def of_api(self) -> tuple[int, int]:
-        """How many answers the paths below /api have given, and how many of them were faults of ours."""
+        """How many requests below /api were answered, and how many of them with a fault of the service."""
         given = (sum(times.counts) for (route, _, _), times in self._times.items() if route.startswith(API))
         return sum(given), self._failed
 
@@ -77,10 +77,10 @@ class HttpRequests(Collector):
 
 @lru_cache(maxsize=1024)
 def template_of(route: str) -> str:
-    """Django's route as people write it: /api/market/{symbol}/quote."""
+    """Django's route in the usual notation: /api/market/{symbol}/quote."""
     text = route.removeprefix("^")
     if text.startswith("admin/"):
-        # Its pages are many, and their models and numbers would be a label each.
+        # It has many pages, and each model and number would be a label.
         return "/admin"
     text = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"{\1}", text)
     text = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", text)

@@ -1,4 +1,4 @@
-"""A port for operators alone: /metrics, /livez and /readyz of a process, or of all workers together."""
+"""A port for operators only: /metrics, /livez and /readyz of a process, or of all workers together."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ IMPOLITE = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOve
 
 
 class MetricsPort:
-    """Any host name will do, and no key is asked for: let no proxy forward it."""
+    """Answers to any host name and without a key, so no proxy may forward it."""
 
     def __init__(self, text: Text, readiness: Readiness) -> None:
         self._text, self._readiness = text, readiness
@@ -45,7 +45,7 @@ class MetricsPort:
         return self._server.sockets[0].getsockname()[1] if self._server else None
 
     async def start(self, first: int, host: str) -> None:
-        """0 is none. Where no port can be had, the process runs without one."""
+        """0 means no port. If none is available, the process runs without one."""
         if not first:
             return
         last = first if settings.PRODUCTION else min(first + MOST_PORTS - 1, HIGHEST_PORT)
@@ -97,8 +97,8 @@ class MetricsPort:
             if path in ("/livez", "/healthz"):
                 return 200, JSON, b'{"status":"ok"}'
             if path == "/readyz":
-                status, told = await self._readiness()
-                return status, JSON, encode(told)
+                status, body = await self._readiness()
+                return status, JSON, encode(body)
         except Exception:
             logger.exception("What %s asks for could not be collected", path)
             return 500, PLAIN, b"It could not be collected; the log says why.\n"

@@ -1,5 +1,5 @@
-"""The worker's side: it tells the supervisor its figures, as snapshots in frames, and asks it for those of
-all."""
+"""The worker's side: it sends its figures to the supervisor, as snapshots in frames, and asks it for those of
+all workers."""
 
 import asyncio
 import contextlib
@@ -18,10 +18,9 @@ from prometheus_client.registry import Collector
 from core.background import cancel_and_wait
 from core.deadlines import patient
 
-# What one process counts and measures at one moment, as it is told to the supervisor and added up.
 logger = logging.getLogger(__name__)
 
-# What the engine or the database tells every process: the same in all of them, so that it is never added up.
+# What every process learns from the engine or the database: the same in all of them, so it is never added up.
 SHARED = CollectorRegistry()
 
 
@@ -39,16 +38,18 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
+    """What one process has counted and measured at one moment."""
+
     own: list[Family]
     shared: list[Family] = []
     shared_at: float = 0.0
-    """When what is shared was told to this process: the latest is the best."""
+    """When this process received what is shared: the latest is the best."""
     readiness: tuple[int, dict[str, Any]] = (200, {})
     """What its `/readyz` answers."""
 
 
 class ProcessMetrics:
-    """The figures of this process. `shared_at` and `readiness` are handed down."""
+    """The figures of this process. Rooms above set `shared_at` and `readiness`."""
 
     def __init__(self) -> None:
         self.shared_at: Callable[[], float] = lambda: 0.0
@@ -58,12 +59,12 @@ class ProcessMetrics:
         return generate_latest(REGISTRY) + generate_latest(SHARED)
 
     def snapshot(self) -> Snapshot:
-        """From a thread, as everything that looks at the market."""
+        """Called in a thread, like everything that looks at the market."""
         own, shared = families(REGISTRY), families(SHARED)
         return Snapshot(own, shared, self.shared_at(), self.readiness())
 
     def last_words(self) -> Snapshot:
-        """When the market has been stopped: what was counted until then."""
+        """The counts at the end, when the market has been stopped."""
         return Snapshot(families(REGISTRY))
 
 
@@ -75,7 +76,7 @@ def families(registry: Collector) -> list[Family]:
 
 
 def _samples(metric: Metric) -> list[Sample]:
-    # When a counter was made says nothing that a sum of processes could keep.
+    # The times at which counters were made do not add up.
     made = f"{metric.name}_created"
     return [Sample(each.name, each.labels, float(each.value)) for each in metric.samples if each.name != made]
 
@@ -83,25 +84,25 @@ def _samples(metric: Metric) -> list[Sample]:
 class Exposition(Collector):
     """Families as the client library writes them."""
 
-    def __init__(self, told: Iterable[Family]) -> None:
-        self._told = told
+    def __init__(self, given: Iterable[Family]) -> None:
+        self._given = given
 
     def collect(self) -> Iterator[Metric]:
-        for family in self._told:
+        for family in self._given:
             metric = Metric(family.name, family.text, family.kind)
             for sample in family.samples:
                 metric.add_sample(sample.name, sample.labels, sample.value)
             yield metric
 
 
-def text_of(told: Iterable[Family]) -> bytes:
-    return generate_latest(Exposition(told))
+def text_of(given: Iterable[Family]) -> bytes:
+    return generate_latest(Exposition(given))
 
 
 process_metrics = ProcessMetrics()
 
 
-# What a worker and its supervisor tell each other about figures, over a pair of sockets of their own.
+# The frames between a worker and its supervisor, over a pair of sockets of their own.
 ASK, FIGURES, WANT, TOTALS = b"A", b"F", b"W", b"T"
 LENGTH = struct.Struct("!cI")
 
@@ -125,7 +126,7 @@ BROKEN = (OSError, asyncio.IncompleteReadError)
 
 
 class SupervisorSilent(Exception):
-    """There is a supervisor, and it does not say what all its workers count."""
+    """There is a supervisor, but it does not send the figures of all workers."""
 
 
 class WorkerLink:
@@ -145,12 +146,12 @@ class WorkerLink:
         if self.end is not None:
             self._loop = asyncio.get_running_loop()
             reader, self._writer = await asyncio.open_unix_connection(sock=self.end)
-            # From its first word on, the supervisor waits for this worker.
-            await self._tell(self._writer)
+            # From this first frame on, the supervisor waits for this worker.
+            await self._send(self._writer)
             self._hearing = asyncio.create_task(self._hear(reader, self._writer), name="figures")
 
     async def stop(self) -> None:
-        """The last of everything that stops, so that nothing is counted after it."""
+        """After everything else has stopped, so that no count is missing."""
         await cancel_and_wait(self._hearing)
         if self._writer is None:
             return
@@ -165,7 +166,7 @@ class WorkerLink:
         """The text of /metrics of all workers."""
         if self._loop is None:
             raise SupervisorSilent
-        # Named, because a page may be made on a loop of its own, and the connection belongs to this one.
+        # A page may be made on a loop of its own, but the connection belongs to this one.
         return asyncio.run_coroutine_threadsafe(self._totals(), self._loop).result()
 
     async def _totals(self) -> bytes:
@@ -186,18 +187,18 @@ class WorkerLink:
             while True:
                 kind, payload = await read_frame(reader)
                 if kind == ASK:
-                    await self._tell(writer)
+                    await self._send(writer)
                     await writer.drain()
                 elif kind == TOTALS and self._wanted is not None and not self._wanted.done():
                     self._wanted.set_result(payload)
-        # The supervisor has ended, or did not understand what it was told.
+        # The supervisor has ended, or did not understand a frame.
         writer.close()
         self._writer = None
 
-    async def _tell(self, writer: asyncio.StreamWriter) -> None:
+    async def _send(self, writer: asyncio.StreamWriter) -> None:
         try:
             snapshot = await sync_to_async(process_metrics.snapshot, thread_sensitive=False)()
-            # Encoded in a thread too: a long answer holds up no tick.
+            # Encoded in a thread, too, so that a long answer delays no tick.
             payload = await asyncio.to_thread(encoder.encode, snapshot)
         except Exception:
             logger.exception("The figures of this worker could not be collected")
