@@ -76,15 +76,14 @@ def new_file(path: Path) -> Iterator[Path]:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as error:
+    except BaseException as error:
         with suppress(OSError):
-            draft.unlink()
+            draft.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         is_unread = isinstance(error, BrokenPipeError)
         why = "nobody reads what this prints" if is_unread else error.strerror or str(error)
         raise CommandError(f"{path} could not be written: {why}. No file was left behind.") from None
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
