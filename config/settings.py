@@ -117,9 +117,9 @@ TEMPLATES = [
         "OPTIONS": {
             "libraries": {
                 "commands": "core.template_tags",
-                "contact": "pages.contact",
+                "contact": "pages.template_tags",
                 "figures": "signals_feed.figures",
-                "link_preview": "pages.link_preview",
+                "link_preview": "pages.template_tags",
                 "trail": "config.back_office.overview",
             },
             "context_processors": [

@@ -71,8 +71,7 @@ from news.models import Source
 from news.scoring import check_sentiment_model, given_scores, has_given_scores
 from news.stream import news
 from operations.copying.databases import addresses
-from operations.disks import disk_metrics
-from operations.last_backup import backup_watch
+from operations.metrics import backup_watch, disk_metrics
 from pages.front import write_first_texts
 from serving import prometheus
 from serving.draining import draining
@@ -96,11 +95,9 @@ from signals_feed.publishers.standings import reading_ahead
 from signals_feed.publishers.verdicts import verdicts
 from signals_feed.stream import signals
 from status.models import ProcessReport
-from status.recorder import recorder
-from status.watch import component_watch
-from transparency.following import following
+from status.recorder import component_watch, recorder
+from transparency.following import LogMetrics, following
 from transparency.keyring import keyring
-from transparency.metrics import LogMetrics
 from transparency.signing import signer
 from transparency.witnesses import witnesses
 

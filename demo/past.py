@@ -1,12 +1,18 @@
-"""The simulated past, made an instrument at a time by as many processes as like to, and what pages say of its
-progress. One that is killed leaves nothing half made."""
+"""The simulated past, made an instrument at a time by processes beside the service, and what pages say of its
+progress. A process that is killed leaves nothing half made."""
 
+import os
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.management.base import OutputWrapper
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +24,7 @@ from django.views.decorators.http import require_safe
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.plain_json import encode
+from core.program import IS_CHECKOUT, ROOT
 from core.times import epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
@@ -27,8 +34,8 @@ from market.store import is_alive, own_name, prepared_batches, write_flows, writ
 
 from .progress import Progress
 
-# Making the past of one instrument takes a second or a few. Of a process elsewhere that needs longer nobody
-# knows whether it is gone; one that lives here may be slow, because it stands behind all others.
+# Making the past of one instrument takes a second or a few. Whether a process elsewhere that needs longer
+# is gone cannot be known; one that lives here may be slow, because it stands behind all others.
 GONE, SLOW = timedelta(seconds=60), timedelta(minutes=5)
 LOOK_S = 0.2
 
@@ -44,7 +51,7 @@ class PastProgress(NamedTuple):
     unmade: tuple[str, ...]
     """Their symbols."""
     is_going_on: bool
-    """Whether somebody works on it."""
+    """Whether a process works on it."""
 
     @property
     def text(self) -> str:
@@ -88,7 +95,7 @@ def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
     """Until all are made, by others as well; False if `go_on` said no before."""
     while go_on():
         if (past := claim(UnfinishedPast.objects.filter(made_at=None))) is not None:
-            # Somebody may have changed the instrument meanwhile.
+            # The instrument may have changed meanwhile.
             catalogue.load_now()
             facts = catalogue.known(past.instrument.symbol)
             if facts is not None and make_past(facts, past) and (reached := past_progress()) is not None:
@@ -101,7 +108,7 @@ def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
 
 
 def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
-    """The first one on which nobody works, for this process alone."""
+    """The first one on which no process works, for this process alone."""
     now = timezone.now()
     for past in pasts.select_related("instrument").order_by("pk"):
         if past.maker and _is_at_work(past):
@@ -142,3 +149,98 @@ def shown_past() -> dict[str, Any] | None:
     """What the terminal shows of it; None where there is nothing to wait for."""
     past = past_progress() if settings.DEMO else None
     return past and {"text": past.text, "unmade": past.unmade, "url": reverse("demo_past")}
+
+
+# The service comes first where both want a core.
+NICENESS = 5
+ENDS_WITHIN_S = 5.0
+MOST_AGAIN = 3
+PACKAGE = "tickwire_server"
+
+
+class DemoMakers:
+    """The processes that make the rest of the demo while the service is already there."""
+
+    def __init__(self, out: OutputWrapper, number: int) -> None:
+        self._out = out
+        self._number = min(number, os.cpu_count() or 1)
+        self._processes: list[subprocess.Popen[str]] = []
+        self._starting = threading.Lock()
+        self._is_stopping = False
+
+    def start(self) -> None:
+        if not self._number:
+            return
+        try:
+            self._start_all()
+        except OSError as error:
+            self._out.write(f"The demo's past is not complete: {error.strerror or error}. {LATER}")
+        threading.Thread(target=self._watch, name="makers of the demo", daemon=True).start()
+
+    def stop(self) -> None:
+        """At any moment: what is incomplete is not there, and is made at the next start."""
+        with self._starting:
+            self._is_stopping = True
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start_all(self) -> None:
+        self._processes = []
+        try:
+            for _ in range(self._number):
+                self._processes.append(_start_one())
+        except OSError:
+            # One alone makes all of it, too.
+            if not self._processes:
+                raise
+
+    def _watch(self) -> None:
+        faults = self._wait_for_all()
+        for _ in range(MOST_AGAIN):
+            # Killed, for example for lack of memory. One that reported a fault would only report it again.
+            if any(process.returncode < 0 for process in self._processes) and self._start_again():
+                faults = self._wait_for_all()
+        if self._is_stopping:
+            return
+        if self._out.isatty():
+            self._out.write("")
+        if any(process.returncode for process in self._processes):
+            # All of them report the same.
+            self._out.write(next(filter(None, faults), f"The demo's past is not complete. {LATER}"))
+        self._out.flush()
+
+    def _start_again(self) -> bool:
+        with self._starting:
+            if self._is_stopping:
+                return False
+            with suppress(OSError):
+                self._start_all()
+            return bool(self._processes)
+
+    def _wait_for_all(self) -> list[str]:
+        """Returns the faults that they report."""
+        # All are polled each time: one that has ended looks alive to the others until it is.
+        while None in [process.poll() for process in self._processes]:
+            time.sleep(LOOK_S)
+        return [process.communicate()[1].strip() for process in self._processes]
+
+
+def _start_one() -> subprocess.Popen[str]:
+    program = (str(ROOT / "manage.py"),) if IS_CHECKOUT else ("-m", PACKAGE)
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, *program, "seed_demo", "--beside", str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Ctrl-C goes to the service, which ends them.
+        start_new_session=True,
+    )
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+    return process

@@ -20,11 +20,9 @@ from core.deadlines import patient
 from news.language import LanguageFailed
 from news.language_models import LanguageModel, language_models
 from news.models import ItemScore, NewsItem
+from news.sentiment import Score, SentimentFailed, SentimentModel
 from news.sentiment.linear import FILE, BadModel, linear_model
-from news.sentiment.model import SentimentModel
 from news.sentiment.onnx import OnnxModel
-
-from .sentiment.model import Score, SentimentFailed
 
 # A language model at an endpoint as a sentiment model.
 LONGEST_TITLE = 400
@@ -180,7 +178,7 @@ def check_sentiment_model(**kwargs: Any) -> list[CheckMessage]:
     return [Warning(f"There is no sentiment model {named!r}.", hint=hint, id="tickwire.W101")]
 
 
-# The scores that somebody gave to news or asked a model for, for themselves.
+# For a person's own data: the scores that they gave to news, or asked a model for.
 GIVEN = ("item_id", "title", "score", "model", "version", "is_taken", "scored_at")
 
 

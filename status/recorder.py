@@ -1,9 +1,11 @@
-"""Writes down each minute that this process served, with an engine behind it, and how each component did."""
+"""How much of each component is in order, seen from inside a process, and the record of each minute that the
+process served with an engine behind it."""
 
 import asyncio
 import contextlib
 import logging
 import secrets
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 
@@ -13,13 +15,108 @@ from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, moment
+from instruments.catalogue import catalogue
+from market import runtime as market
 from market.prices import interval_start
 from market.streams.market_streams import prices
+from market.streams.stream import Stream
+from serving.draining import draining
+from serving.findings import OK
+from serving.metrics.http_requests import http_requests
+from serving.readiness import monitor
 
-from .models import ComponentMinute, Minute, ProcessReport
-from .watch import STOOD_STILL, MinuteLooks, Shares, component_watch
+from .models import NAMES, ComponentMinute, Minute, ProcessReport
 
 logger = logging.getLogger(__name__)
+
+Shares = dict[str, float | None]
+"""By component; None where there is nothing to judge."""
+
+INTERNAL_ERROR = 4500
+STOOD_STILL: Shares = dict.fromkeys(("rest", "market", "orderflow", "candles", "signals", "news"), 0.0)
+"""Feeds and sources are not the process's own."""
+
+
+class ComponentWatch:
+    """Looks from inside a process: what lies between it and the reader is not seen."""
+
+    def __init__(self) -> None:
+        self.streams: tuple[Stream, ...] = ()
+        self.sources: Callable[[], float | None] = nothing
+        """Asks the database."""
+        self.latest: Shares = {}
+        """As of the last look, for the page that this process makes."""
+        self._answered = self._failed = 0
+        self._ended: dict[str, int] = {}
+
+    def look(self) -> Shares | None:
+        """None while the process starts or stops: others serve then."""
+        if draining.is_on or not monitor.is_started:
+            return None
+        found = monitor.verdict()
+        has_database = found.checks.get("database", OK) == OK
+        shares: Shares = {"rest": self._rest() if has_database and not found.reasons else 0.0}
+        for stream in self.streams:
+            works = market.is_heard() if stream.kind.is_numbered else has_database
+            shares[stream.kind.name] = self._unbroken(stream) if works else 0.0
+        self.latest |= shares
+        return shares
+
+    def look_at_feeds(self) -> float | None:
+        share = fresh_share(map(market.state, catalogue.offered()))
+        self.latest["feeds"] = share
+        return share
+
+    def look_at_sources(self) -> float | None:
+        self.latest["sources"] = share = self.sources()
+        return share
+
+    def _rest(self) -> float:
+        answered, failed = http_requests.of_api()
+        since_answered, since_failed = answered - self._answered, failed - self._failed
+        self._answered, self._failed = answered, failed
+        return 1 - since_failed / since_answered if since_answered else 1.0
+
+    def _unbroken(self, stream: Stream) -> float:
+        ended = stream.hub.closed[INTERNAL_ERROR]
+        since = ended - self._ended.get(stream.kind.name, 0)
+        self._ended[stream.kind.name] = ended
+        return 1 - since / (since + stream.hub.members) if since else 1.0
+
+
+def nothing() -> None:
+    return None
+
+
+def fresh_share(states: Iterable[str]) -> float | None:
+    """None while all markets are closed."""
+    due = [state for state in states if state != "closed"]
+    return due.count("open") / len(due) if due else None
+
+
+class MinuteLooks:
+    """What was seen in each minute, until it is over."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, list[Shares]] = {}
+
+    def add(self, minute_ms: int, shares: Shares) -> None:
+        self._seen.setdefault(minute_ms, []).append(shares)
+
+    def take(self, minute_ms: int) -> Shares:
+        """The mean of its looks. Those of earlier minutes that were not taken are dropped."""
+        looks = self._seen.get(minute_ms, [])
+        self._seen = {at: seen for at, seen in self._seen.items() if at > minute_ms}
+        return {name: mean(looks, name) for name in NAMES} if looks else {}
+
+
+def mean(looks: Iterable[Mapping[str, float | None]], name: str) -> float | None:
+    known = [share for look in looks if (share := look.get(name)) is not None]
+    return sum(known) / len(known) if known else None
+
+
+component_watch = ComponentWatch()
+
 
 MINUTES_KEPT = timedelta(days=31)
 COMPONENT_MINUTES_KEPT = timedelta(days=91)
@@ -62,7 +159,7 @@ class MinuteRecorder:
         )
 
     async def start(self) -> None:
-        # While the database is away, nobody can tell who was there before; the service starts all the same.
+        # While the database is away, it is unknown which process was there before; the service still starts.
         with contextlib.suppress(*UNANSWERED):
             self._gone_ms = await in_thread(absent_since, now_ms())
         await self._looking.start()
@@ -85,7 +182,7 @@ class MinuteRecorder:
         self.looks.add(minute_ms, shares)
 
     def _account_for_before(self, minute_ms: int, at_ms: int, shares: Shares) -> None:
-        """What the process before saw of this minute is lost with it; that nobody was there is not."""
+        """What the process before saw of this minute is lost with it; that no process was there is not."""
         if self._gone_ms is None:
             return
         for look_ms in range(minute_ms, at_ms, round(1000 * LOOK_EVERY_S)):
@@ -98,7 +195,7 @@ class MinuteRecorder:
 
     def write(self, at_ms: int) -> None:
         """Writes down the last full minute, as far as this process was there. Without an engine, prices stand
-        still and nobody is served."""
+        still and no client is served."""
         minute_ms = interval_start(at_ms, MINUTE_MS) - MINUTE_MS
         at, shares = moment(minute_ms), self.looks.take(minute_ms)
         self.write_components(at, shares)
@@ -134,7 +231,7 @@ def absent_since(at_ms: int) -> int | None:
 
 
 def missed_looks(since_s: float) -> list[float]:
-    """How long ago a process that stood still, and served nobody, would have looked."""
+    """How long ago a process that stood still, and served no client, would have looked."""
     if since_s <= LATE_LOOK_S:
         return []
     return [number * LOOK_EVERY_S for number in range(1, int(since_s / LOOK_EVERY_S))]

@@ -17,7 +17,7 @@ from market import runtime as market
 
 from .models import COMPONENTS, NAMES, ComponentMinute, Incident, Minute
 from .picture import LatencyMinute
-from .watch import component_watch, fresh_share
+from .recorder import component_watch, fresh_share
 
 # The uptime of each component by day: counted in minutes, from the first one that was written down.
 DAYS = 90
@@ -153,8 +153,8 @@ def history_of(
         row = rows.get(day, {})
         seen, recorded = row.get(f"{name}_seen", 0), row.get("minutes", 0)
         is_measured = is_measured or seen > 0
-        # A minute that nobody wrote down was served by nobody. It counts as far as the component is judged at
-        # all: with its share of the day's minutes, and on a day without any, if it was judged before.
+        # A minute that no process wrote down was served by none. It counts as far as the component is judged
+        # at all: with its share of the day's minutes, and on a day without any, if it was judged before.
         share = seen / recorded if recorded else float(is_measured)
         of_day = seen + round(max(0, minutes_of(day, *span) - recorded) * share)
         up_of_day = min(row.get(f"{name}_up") or 0.0, of_day)
@@ -286,7 +286,7 @@ def components_now(
     found = []
     for name, title, _ in COMPONENTS:
         state = state_of(shares.get(name))
-        # Whoever asks for other instruments is served.
+        # Requests for other instruments are answered.
         state = "degraded" if name == "feeds" and state == "outage" else state
         found.append(
             ComponentSummary(name, title, state, histories[name].uptime_percent, histories[name].days)

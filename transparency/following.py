@@ -1,11 +1,16 @@
-"""Each process that serves looks at the log again and again, and signs when a checkpoint is due."""
+"""Each serving process looks at the log every second, and signs when a checkpoint is due. Metrics say whether
+the log is signed and witnessed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
@@ -15,6 +20,7 @@ from core.threads import in_thread
 from .keyring import KeysUnopened
 from .remembered import Forked
 from .signing import Signer, signer
+from .witnesses import witnesses
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
@@ -52,3 +58,18 @@ class Following:
 
 
 following = Following()
+
+
+class LogMetrics(Collector):
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        text = "0 while no checkpoint can be signed; the log has the reason."
+        yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not following.fault))
+        text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
+        age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))
+        for link in witnesses.links:
+            if link.cosigned_at is not None:
+                age.add_metric((link.name,), (timezone.now() - link.cosigned_at).total_seconds())
+        yield age

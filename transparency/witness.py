@@ -3,21 +3,26 @@ log can show different people different histories."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from .checkpoints import Checkpoint, CheckpointRefused, read_hash, write_hash
 from .keys import KeyType, SigningKey, VerifierKey
 from .notes import Note, NoteRefused, sign
-from .offers import Offer, OfferRefused, judge
+from .offers import ADD, SIZE_TYPE, Offer, OfferRefused, judge
 
 KEY, STATE = "witness-key", "witness.sqlite3"
-# A disk may be slow, but whoever offers does not wait for ever.
+# A disk may be slow, but the log that offers a checkpoint does not wait for ever.
 BUSY_S = 10.0
+PLAIN = "text/plain; charset=utf-8"
+MOST_BYTES = 64 * 1024
 
 
 class Witness:
@@ -109,3 +114,39 @@ def key_in(folder: Path, name: str) -> SigningKey:
         finally:
             draft.unlink()
     return SigningKey.read(path.read_text())
+
+
+class WitnessApp:
+    """Its HTTP side: `POST /add-checkpoint`, and its key at `/`."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        status, text = await self._answer(scope, receive)
+        kind = SIZE_TYPE if status == HTTPStatus.CONFLICT else PLAIN
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(text.encode())).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    async def _answer(self, scope: dict[str, Any], receive: Any) -> tuple[HTTPStatus, str]:
+        if scope["path"] == "/" and scope["method"] == "GET":
+            return HTTPStatus.OK, f"{self._witness.key.verifier}\n"
+        if scope["path"] != ADD:
+            return HTTPStatus.NOT_FOUND, f"Checkpoints are offered at {ADD}.\n"
+        if scope["method"] != "POST":
+            return HTTPStatus.METHOD_NOT_ALLOWED, f"Checkpoints are sent to {ADD} with POST.\n"
+        body = b""
+        is_whole = False
+        while not is_whole:
+            message = await receive()
+            body += message.get("body", b"")
+            is_whole = not message.get("more_body", False)
+            if len(body) > MOST_BYTES:
+                return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"At most {MOST_BYTES:,} bytes.\n"
+        try:
+            return HTTPStatus.OK, await asyncio.to_thread(
+                self._witness.add_checkpoint, body, int(time.time())
+            )
+        except OfferRefused as refused:
+            return refused.status, str(refused)

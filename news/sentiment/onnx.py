@@ -10,8 +10,8 @@ import msgspec
 
 from news.language import LONGEST_IDENTIFIER
 
+from . import Score, SentimentFailed
 from .linear import Odds, score_of
-from .model import Score, SentimentFailed
 
 NAMES = {
     "bearish": ("negative", "bearish", "neg"),

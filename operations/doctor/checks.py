@@ -31,8 +31,8 @@ from instruments.models import Instrument
 from instruments.sources import PUSH, default_feed, feeds_of
 from market.models import IngestKey, LastQuote
 from market.store import has_writer, wanted_kind
-from operations.last_backup import check_last_backup
 from operations.ledger_log import check_checkpoints
+from operations.metrics import check_last_backup
 from operations.void_keys import check_void_keys
 
 from .database import check_clock, check_database, check_engine_clock, compare, is_made
@@ -42,7 +42,7 @@ from .proxy import check_static_files
 # The folder in which this installation keeps what it keeps.
 DATA = "data"
 ELSEWHERE = "Make it writable for this user, or name another one with --data or VAR_DIR."
-# Files under which a database or a journal grinds to a halt, and those under which somebody should look.
+# Files under which a database or a journal grinds to a halt, and those under which the operator should look.
 LEAST_BYTES, FEW_BYTES = 100_000_000, 1_000_000_000
 
 
@@ -95,7 +95,7 @@ def _private(folder: Path) -> Iterator[Path]:
     yield from (path for path in (folder / "secret", *sorted(folder.glob("*.sqlite3*"))) if path.is_file())
 
 
-# The mail server: it is connected to and logged in to, and nothing is sent unless somebody says whereto.
+# The mail server: it is connected to and logged in to, and nothing is sent unless a recipient is given.
 MAIL = "mail"
 SUBJECT = "A test mail of Tickwire"
 BODY = "`doctor` was asked to send this. If you can read this, mails reach you."
@@ -128,7 +128,7 @@ def check_mail(send_to: str = "") -> Iterator[Diagnosis]:
 def _without_server() -> Diagnosis:
     backend = settings.EMAIL_BACKEND.split(".")[-2]
     if backend == "dummy":
-        # Whoever names it has decided so.
+        # It was named on purpose.
         return ok(MAIL, "No mails are sent (dummymail), and the pages that need them are closed.")
     return ok(MAIL, f"Mails go to no server ({backend}), which production refuses.")
 
@@ -229,7 +229,7 @@ def _silent(instruments: list[Instrument], now: datetime) -> list[str]:
 # Redis: whether it answers, keeps what it is given, and takes writes.
 REDIS = "redis"
 PATIENCE_S = 3.0
-# What the tests run on; nobody has tried an older one.
+# What the tests run on; an older one is untried.
 OLDEST = (6, 2)
 KEEPS_ALL = "noeviction"
 RUNS = "Check {variable}, that the server runs, and that this machine may reach it."

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 from django.core.management.base import OutputWrapper
 
-from config import demo_makers
-from config.demo_makers import DemoMakers
-from demo.past import LATER
+from demo import past
+from demo.past import LATER, DemoMakers
 from tests.patience import PATIENCE_S
 
 
@@ -42,7 +41,7 @@ def test_maker_that_was_killed_is_started_again_and_what_went_wrong_is_told_once
     monkeypatch: pytest.MonkeyPatch, ends: list[int], said: str
 ) -> None:
     makers: Iterator[Maker] = map(Maker, ends)
-    monkeypatch.setattr(demo_makers, "_start_one", lambda: next(makers))
+    monkeypatch.setattr(past, "_start_one", lambda: next(makers))
     out = io.StringIO()
     DemoMakers(OutputWrapper(out), 1).start()
     for thread in threading.enumerate():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from operations.disks import disk_metrics
+from operations.metrics import disk_metrics
 from serving.metrics.worker_link import families
 
 # Linux has a disk of its own there.

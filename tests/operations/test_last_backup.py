@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 
 from archive.stores import S3Bucket
 from operations.doctor.checks import check_bucket
-from operations.last_backup import OLD, BackupWatch, check_last_backup
+from operations.metrics import OLD, BackupWatch, check_last_backup
 from operations.models import LastBackup
 from serving.metrics.worker_link import families
 from tests.archive.stores.buckets import client_of, store_on_loopback

@@ -18,10 +18,9 @@ from operations.ledger_log import LATE, check_checkpoints
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from tests.operations.doctor.diagnoses import faults, only_fault
 from transparency.checkpoints import Checkpoint
-from transparency.following import following
+from transparency.following import LogMetrics, following
 from transparency.keyring import named_after
 from transparency.keys import KeyType, SigningKey
-from transparency.metrics import LogMetrics
 from transparency.models import Cosignature, LogKey, Objection, SignedCheckpoint
 from transparency.notes import Note
 from transparency.notes import sign as sign_note

@@ -21,8 +21,14 @@ from serving.draining import draining
 from serving.metrics.http_requests import http_requests
 from serving.readiness import monitor
 from status.models import NAMES, ComponentMinute, ProcessReport
-from status.recorder import MOST_WAITING, MinuteRecorder
-from status.watch import ComponentWatch, MinuteLooks, component_watch, fresh_share
+from status.recorder import (
+    MOST_WAITING,
+    ComponentWatch,
+    MinuteLooks,
+    MinuteRecorder,
+    component_watch,
+    fresh_share,
+)
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ALL_WELL = dict.fromkeys(NAMES, 1.0)

@@ -15,9 +15,9 @@ from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.models import WithheldSource
 from status.models import NAMES, ComponentMinute, Incident, Minute
+from status.recorder import component_watch
 from status.summary import InstrumentFreshness, past_days
 from status.views import summary_cache
-from status.watch import component_watch
 from tests.factories import make_instrument, put_quote
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)

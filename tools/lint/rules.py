@@ -38,8 +38,7 @@ PURE = {
     " prices simulated streams.asyncapi streams.chaos streams.hub.backlog streams.hub.delivery"
     " streams.hub.subscribers streams.protocol.messages streams.protocol.reading"
     " streams.protocol.replies streams.protocol.subscriptions streams.resume streams.wire",
-    "news": "addresses ingest.parsing ingest.stories labels language"
-    " sentiment.linear sentiment.model sentiment.signs",
+    "news": "addresses ingest.parsing ingest.stories labels language sentiment.linear sentiment.signs",
     "pages": "watchlist",
     "serving": "draining findings http.bounds websocket.bounds websocket.connection workers.slot",
     "signals_feed": "bundle.writing contradictions exits judge ledger.proof ledger.trigger_rules levels"

@@ -8,12 +8,12 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
 from core.deadlines import patient
 from core.process import end_on_hangup
 from core.systemd import feed_watchdog, tell_ready
 from core.uncaught import log_uncaught
+from demo.past import DemoMakers
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
 from serving.server import UVICORN_OPTIONS, Server, take_port

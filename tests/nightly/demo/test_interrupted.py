@@ -13,8 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from config.demo_makers import MOST_AGAIN
-from demo.past import LATER
+from demo.past import LATER, MOST_AGAIN
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve

@@ -9,8 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from transparency.keys import KeyRefused
 from transparency.notes import Note, NoteRefused
 from transparency.offers import OfferRefused
-from transparency.witness import KEY, Witness, key_in
-from transparency.witness_app import WitnessApp
+from transparency.witness import KEY, Witness, WitnessApp, key_in
 
 
 class Command(BaseCommand):

@@ -1,9 +1,13 @@
-"""How old the last backup is, for Prometheus and the doctor: nobody else would notice that none is made."""
+"""The age of the last backup and the room on the disks, for Prometheus; the doctor warns of an old backup."""
 
 import logging
+import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -19,7 +23,7 @@ from .models import LastBackup
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 60.0
-# One a night may be late. TickwireBackupOld waits as long.
+# A nightly backup may be late. The alert TickwireBackupOld waits as long.
 OLD = timedelta(days=2)
 
 
@@ -45,7 +49,7 @@ class BackupWatch(Collector):
     def collect(self) -> Iterator[Metric]:
         text = "Since the last backup of the database was finished; absent before the first one."
         age = GaugeMetricFamily("tickwire_backup_age_seconds", text)
-        # Whoever backs up in another way is not told that this way is not taken.
+        # An operator may make backups in another way.
         if self.finished_at is not None:
             age.add_metric((), (timezone.now() - self.finished_at).total_seconds())
         yield age
@@ -67,3 +71,25 @@ def check_last_backup() -> Iterator[Diagnosis]:
         "Find out why no backups are made any more: `systemctl status tickwire-backup`, or the mails of cron."
     )
     yield warn(about, f"{says}, more than two days ago.", fix)
+
+
+class DiskMetrics(Collector):
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        free = GaugeMetricFamily(
+            "tickwire_disk_free_ratio", "The share of the disk that is free.", labels=("folder",)
+        )
+        disks: dict[int, tuple[str, float]] = {}
+        # Two folders on one disk are named by the last.
+        for folder in (settings.ARCHIVE_DIR, settings.VAR_DIR):
+            with suppress(OSError):
+                usage = shutil.disk_usage(folder)
+                disks[os.stat(folder).st_dev] = str(folder), usage.free / usage.total
+        for named, share in disks.values():
+            free.add_metric((named,), share)
+        yield free
+
+
+disk_metrics = DiskMetrics()

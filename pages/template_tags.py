@@ -1,4 +1,4 @@
-"""What previews of links show of a page: the title and the description that it has itself."""
+"""Tags of templates: where users reach the operator, and what previews of links show of a page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from html import unescape
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.utils.safestring import SafeString
 
 register = template.Library()
@@ -14,10 +15,17 @@ TITLE = re.compile(r"<title>(.*?) · Tickwire</title>", re.DOTALL)
 DESCRIPTION = re.compile(r'<meta name="description" content="([^"]*)">')
 
 
+@register.simple_tag
+def contact_email() -> str:
+    """Empty where there is no such address."""
+    address: str = settings.CONTACT_EMAIL
+    return address
+
+
 @register.simple_block_tag(takes_context=True)
 def previewed(context: Any, content: str) -> SafeString:
-    """Leaves the part of the head as it is, and keeps what it says for the tags of the preview: a template
-    cannot render a block twice."""
+    """Returns this part of the head as it is, and keeps its title and description for the tags of the
+    preview, because a template cannot render a block twice."""
     for name, pattern in (("preview_title", TITLE), ("preview_description", DESCRIPTION)):
         found = pattern.search(content)
         context[name] = unescape(found[1]) if found else ""
