@@ -214,7 +214,7 @@ class Flows:
                 self._flows.pop(record.symbol, None)
 
     def keep(self, symbol: str, records: Iterable[AnyRecord], came_ms: object) -> None:
-        """What nobody wanted when it came."""
+        """What was not wanted when it came."""
         self.hear(records)
 
     def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:

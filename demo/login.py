@@ -79,7 +79,7 @@ def demo_login(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def came_by_demo_link(request: HttpRequest) -> bool:
-    """Whoever runs the demo has seen the printed link, which is as good as a second factor."""
+    """The operator of the demo has seen the printed link, which is as good as a second factor."""
     records = get_authentication_records(request, request.user)
     return settings.DEMO and any(record["method"] == DEMO_LINK for record in records)
 

@@ -1,4 +1,4 @@
-"""The simulated market's past is begun once, and removed with the demo.
+"""The simulated market's past is started once, and removed with the demo.
 
 While the service is down no past is made: the engine fills that gap at its start, because only it knows what
 had been sent.
@@ -51,11 +51,11 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
     notes what came before it as unfinished."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
-    # An instrument that has been priced before keeps its past, whoever priced it. One that was closed when
-    # its past was begun has no minute yet from which the engine could go on.
+    # An instrument that has been priced before keeps its past, whatever priced it. One that was closed when
+    # its past was started has no minute yet from which the engine could go on.
     known = set(LastQuote.objects.values_list("pk", flat=True))
-    begun = set(UnfinishedPast.objects.filter(made_at=None).values_list("pk", flat=True))
-    unknown = [facts for facts in priced_by_demo() if facts.id not in known - begun]
+    unmade = set(UnfinishedPast.objects.filter(made_at=None).values_list("pk", flat=True))
+    unknown = [facts for facts in priced_by_demo() if facts.id not in known - unmade]
     new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
     if new:
         _make_months(until_ms)
@@ -75,7 +75,7 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
 def _make_months(until_ms: int) -> None:
     """Of all the minutes there will be. Within the transaction of a past, others would wait for its end."""
     days = range(until_ms - MINUTES_MS - 2 * TIMEFRAMES["1d"], until_ms, TIMEFRAMES["1d"])
-    # While somebody reads for long they cannot be made: then candles wait for them where the rest is.
+    # They cannot be made during a long read: then candles wait for them where the rest is.
     with suppress(OperationalError):
         make_months(map(moment, [*days, until_ms]))
 

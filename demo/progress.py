@@ -1,4 +1,4 @@
-"""What whoever loads the demo is told meanwhile."""
+"""What the command that loads the demo prints meanwhile."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -135,7 +135,7 @@ DRAFTS = (
     ("crypto", "BTCUSD", "Regulator opens a consultation on leverage in crypto products"),
 )
 
-# Anybody may read them, but they are asked only after somebody resumes them: the demo needs no network.
+# They are public, but are polled only after staff resume them: the demo needs no network.
 SOURCES = (
     ("Federal Reserve", "https://www.federalreserve.gov/feeds/press_monetary.xml", "macro"),
     ("European Central Bank", "https://www.ecb.europa.eu/rss/press.html", "macro"),
@@ -261,7 +261,7 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
     # Old enough to have been closed, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)
     made: list[Planned] = []
-    # Nobody has an opinion on the test instrument, and nobody of the demo on a real price.
+    # There is no opinion on the test instrument, and none of the demo's people on a real price.
     since_ms = simulated_since()
     offered = [facts for facts in priced_by_demo() if facts.symbol != TEST_SYMBOL and facts.id in since_ms]
     for facts in islice(cycle(offered), 20 * wanted):
@@ -420,7 +420,7 @@ def remove(progress: Progress) -> None:
     progress("Removing the demo data")
     remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
-    # A source that somebody has resumed is theirs.
+    # A source that staff have resumed is theirs.
     Source.objects.filter(is_demo=True, polled_at=None).delete()
     remove_market(_now_ms())
     _remove_instruments()
@@ -431,7 +431,7 @@ def remove(progress: Progress) -> None:
 
 
 def _remove_instruments() -> None:
-    """An instrument stays if signals, candles, prices or news name it, or if somebody gave it a source."""
+    """An instrument stays if signals, candles, prices or news name it, or if it was given a source."""
     unused = {"candles": None, "signals": None, "news": None, "last_quote": None}
     brought().filter(**unused, source="", fallback="").delete()
     brought_calendars().filter(instruments=None).delete()

@@ -1,4 +1,4 @@
-"""How items enter the feed: whoever publishes them, in the transaction in which they are published."""
+"""How items enter the feed, in the transaction in which they are published."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

@@ -238,7 +238,7 @@ class Outcome(models.Model):
 # A server that fails once may be restarting.
 FAILS_FROM = 2
 
-# Due for so long, nobody polls it.
+# Due for so long, it is not being polled.
 OVERDUE = timedelta(minutes=10)
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 60, 86_400
 

@@ -72,7 +72,7 @@ class Unscored(Exception):
 
 
 class AlreadyDecided(Exception):
-    """Somebody else was faster: the item is no longer a draft."""
+    """Another member of staff was faster: the item is no longer a draft."""
 
 
 class Reworded(Exception):

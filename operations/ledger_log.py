@@ -1,4 +1,4 @@
-"""Whether the ledger's checkpoints are signed, and by whom else."""
+"""Whether the ledger's checkpoints are signed, and who cosigns them."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -64,7 +64,7 @@ def check_checkpoints() -> Iterator[Diagnosis]:
             f" newer one, or begin a new log with `{command('ledger_key --new-log')}`."
         )
         yield warn(ABOUT, says, fix)
-        # To look further would be to forget that log, as the service does when it signs.
+        # A further check would forget that log, as the service does when it signs.
         return
     if says := lacking():
         fix = "Until that is settled, nothing is written: docs/operate/backup.md says what to do (Restore)."
@@ -73,7 +73,7 @@ def check_checkpoints() -> Iterator[Diagnosis]:
     if newest is None:
         yield ok(ABOUT, "No checkpoint of the ledger was signed yet; the service does it when it starts.")
         return
-    says = f"The last checkpoint has {newest.size} entries and was signed at {told(newest.signed_at)}"
+    says = f"The last checkpoint has {newest.size} entries and was signed at {shown(newest.signed_at)}"
     if now - newest.signed_at > LATE:
         fix = f"If the service is running, its log says why. `{command('verify_ledger')}` checks the ledger."
         yield warn(ABOUT, f"{says}, more than an hour ago.", fix)
@@ -89,10 +89,10 @@ def check_checkpoints() -> Iterator[Diagnosis]:
         if last is not None and now - last.asked_at <= LATE:
             yield ok(ABOUT, f"{witness.key.name} cosigned {last.checkpoint.size} entries.")
             continue
-        since = f"since {told(last.asked_at)}" if last else "yet"
+        since = f"since {shown(last.asked_at)}" if last else "yet"
         fix = "The log of the service says why. Does the witness know the keys that `ledger-key` lists?"
         yield warn(ABOUT, f"{witness.key.name} has not cosigned {since}.", fix)
 
 
-def told(at: datetime) -> str:
+def shown(at: datetime) -> str:
     return f"{at:%-d %b %Y, %H:%M} UTC"

@@ -73,7 +73,7 @@ def pricing(request: HttpRequest) -> HttpResponse:
 
 
 def tiers_of(request: HttpRequest) -> tuple[Tier | None, Tier | None]:
-    """The tier that somebody has and the one that they asked for; strangers have none. A user without an
+    """A user's tier and the one that they asked for; strangers have none. A user without an
     account gets one on Free, as soon as it is needed."""
     if not request.user.is_authenticated:
         return None, None

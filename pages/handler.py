@@ -1,7 +1,7 @@
 """Pages, on Django's own handler: each is made in one of a few threads, and sent while that makes the
 next.
 
-Whether somebody may send a large body is settled before it is read: Django would read all of it before it
+Whether a client may send a large body is settled before it is read: Django would read all of it before it
 asks who sent it."""
 
 import asyncio
@@ -175,12 +175,12 @@ class PageHandler(ASGIHandler):
         if at_once is not None:
             visit.answered(at_once)
             if at_once.status_code == TOO_MANY:
-                # Told at once, they would come again at once, and refusals cost something, too.
+                # Refused at once, clients would try again at once, and refusals have a cost, too.
                 await asyncio.sleep(strangers.REFUSED_AFTER_S)
             await self._finish(at_once, send)
             return
         try:
-            # Done before it has a thread, so that a slow sender keeps nobody else waiting.
+            # Done before it has a thread, so that a slow sender keeps no other client waiting.
             body = await self.read_body(receive)
         except RequestAborted:
             return
@@ -260,7 +260,7 @@ class PageHandler(ASGIHandler):
         return response  # type: ignore[no-any-return]
 
     async def _finish(self, response: HttpResponseBase, send: Any) -> None:
-        """Needs no thread, so that a slow reader keeps nobody else waiting."""
+        """Needs no thread, so that a slow reader keeps no other client waiting."""
         await self.send_response(response, send)
         if response.streaming:
             await asyncio.to_thread(response.close)
@@ -268,7 +268,7 @@ class PageHandler(ASGIHandler):
 
 async def unless_database_stops(making: asyncio.Future[T]) -> T:
     """A database that was stopped neither answers nor refuses. A page that waits for it keeps its thread,
-    which nobody can end, but its client is refused."""
+    which cannot be ended, but its client is refused."""
     while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
         if feed.is_database_away:
             making.add_done_callback(retrieve)

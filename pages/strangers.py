@@ -80,7 +80,7 @@ PageKey = tuple[str | bytes | None, ...]
 
 
 def key_of(scope: dict[str, Any]) -> PageKey | None:
-    """Equal for requests that are answered alike; None where the answer may be somebody's own."""
+    """Equal for requests that are answered alike; None where the answer may depend on the user."""
     if scope["method"] != "GET" or header(scope, b"cookie") is not None:
         return None
     # By these a page writes the addresses in it.
@@ -142,7 +142,7 @@ class KeptPages:
 
 
 def is_shared(request: HttpRequest, response: HttpResponse) -> bool:
-    """Forms and messages are somebody's own; their pages set a cookie."""
+    """Forms and messages belong to one user; their pages set a cookie."""
     match = request.resolver_match
     return (
         match is not None
@@ -158,7 +158,7 @@ WORK_S, SHARE = 6.0, 0.1
 SENDING_S = 0.02
 REFUSED_AFTER_S = 1.0
 SWEEP_ABOVE = 10_000
-# Where everybody seems to be whom a proxy on this machine passes on, if nobody said that it is to be trusted.
+# Behind a proxy on this machine that is not trusted, all clients seem to be this one.
 HERE = frozenset(("127.0.0.1", network_of("::1")))
 TOO_MUCH = "The pages that this address asked for took too much time. Try again later."
 

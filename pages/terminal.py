@@ -96,7 +96,7 @@ ZONES = (
     ("Australia/Sydney", "Sydney"),
 )
 HEADLINES = 10
-# Of a symbol that somebody made up.
+# Of a symbol that does not exist.
 MOST_SHOWN = 20
 ComingPast = Callable[[], dict[str, Any] | None]
 

@@ -156,7 +156,7 @@ def session_of(day_ms: int, now_ms: int) -> str:
 
 
 def about(facts: InstrumentFacts, seen: Seen, opens_ms: int | None, now_ms: int) -> str:
-    """What somebody should know of a market before its name."""
+    """What a reader should know of a market before its name."""
     if opens_ms is not None:
         return opening(opens_ms, now_ms)
     if seen.state == "stale" and seen.quoted_ms is not None:

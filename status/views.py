@@ -1,4 +1,4 @@
-"""/status: for people, for programs and as a feed. Nobody needs a key to see whether the service is up."""
+"""/status: for people, for programs and as a feed. No key is needed to see whether the service is up."""
 
 import logging
 from collections import Counter

@@ -32,7 +32,7 @@ class Keyring:
     """Raises InvalidToken for what was sealed with a secret that is not set. Both are handed down."""
 
     def signing_keys(self, now: datetime) -> list[SigningKey]:
-        """The oldest first, and so the key of whoever has known the log for longest."""
+        """The oldest first: readers who have known the log for longest know that key."""
         rows = list(LogKey.objects.signing(now)) or [self._make_first(now)]
         keys = [key for row in rows if (key := self._opened(row)) is not None]
         if not keys:

@@ -23,7 +23,7 @@ class WitnessAddress(NamedTuple):
 
 
 class OfferRefused(ValueError):
-    """It is not cosigned; the text is for whoever offers it."""
+    """It is not cosigned; the text is for the log that offers it."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)

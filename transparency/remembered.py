@@ -17,7 +17,7 @@ FILE = "ledger-checkpoint"
 
 
 class Forked(Overloaded):
-    """The ledger does not extend what was signed before, or nobody can tell: nothing is signed or written."""
+    """The ledger does not extend what was signed before, or may not: nothing is signed or written."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after=60)

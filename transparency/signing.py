@@ -92,15 +92,15 @@ class Signer:
         """Raises Forked if the ledger does not extend what was signed. None if another process was first."""
         known, last = self.known(), SignedCheckpoint.objects.newest()
         signed = last.checkpoint if last else None
-        begun = signed.size if signed else 0
+        signed_size = signed.size if signed else 0
         known_size = known.size if known else 0
         count = self.entries.count()
         if objection := Objection.objects.against(count):
             raise Forked(str(objection))
-        size = max(known_size, min(count, begun + MOST_AT_ONCE))
-        tiles = Tile.objects.read(merkle.tiles_for(begun) | merkle.tiles_for(known_size))
-        self._check_last_tile(tiles, begun)
-        changed = merkle.append(tiles, begun, self._leaves(begun, size))
+        size = max(known_size, min(count, signed_size + MOST_AT_ONCE))
+        tiles = Tile.objects.read(merkle.tiles_for(signed_size) | merkle.tiles_for(known_size))
+        self._check_last_tile(tiles, signed_size)
+        changed = merkle.append(tiles, signed_size, self._leaves(signed_size, size))
         for each in (signed, known):
             if each and not is_extended(tiles, each):
                 raise Forked(f"The ledger is not the one of which {each.size} entries were signed.")

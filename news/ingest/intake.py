@@ -30,7 +30,7 @@ from .stories import (
 Status = NewsItem.Status
 Judged = tuple[Story, Score | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
-# Nobody writes more titles in nine days, and a machine that does is compared with its newest ones.
+# More titles than people write in nine days; those of a machine are compared with its newest ones.
 MOST_TITLES = 20_000
 ADDRESS_WITHIN = 2 * OLDEST
 

@@ -130,7 +130,7 @@ class Fetcher:
         except (OSError, UnicodeError):
             raise NoFeed(f"{url.host} cannot be found") from None
         hosts = [host for *_, place in found if (host := read_address(str(place[0]))) is not None]
-        # A single address that is not public is enough to refuse: nobody publishes such a name by mistake.
+        # A single address that is not public is enough to refuse: such a name is not published by mistake.
         if not hosts or not all(self._may_ask(host) for host in hosts):
             raise AddressRefused(f"{url.host} leads to an address that is not public")
         return hosts

@@ -75,7 +75,7 @@ def check_engine_clock() -> Iterator[Diagnosis]:
 
 
 def compare(about: str, who: str, theirs: float, before: float, after: float) -> Diagnosis:
-    """`before` and `after` the question, by our clock, all in seconds. Half the way is nobody's fault."""
+    """`before` and `after` the question, by our clock, all in seconds. Half of it is the way there."""
     way_s = (after - before) / 2
     off_s = theirs - (before + way_s)
     if abs(off_s) - way_s < MUCH_S:
@@ -85,7 +85,7 @@ def compare(about: str, who: str, theirs: float, before: float, after: float) ->
 
 
 DATABASE = "database"
-# Connections of commands, and of whoever looks at the database.
+# Connections of commands, and of people who look at the database.
 FOR_COMMANDS = 10
 # One that leads and one that stands by, wherever there is Redis.
 ENGINES = 2
@@ -93,7 +93,7 @@ RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reac
 
 
 def is_made() -> bool:
-    """A file of SQLite would be made by whoever opens it."""
+    """Opening a file of SQLite would create it."""
     return connection.vendor != "sqlite" or Path(connection.settings_dict["NAME"]).exists()
 
 

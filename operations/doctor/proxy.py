@@ -82,7 +82,7 @@ def judge_client(sent: Asking, seen: SeenRequest, about: str = PROXY) -> Diagnos
             return ok(about, f"The service sees clients by their own addresses: this machine is {client}.")
         says = f"The service takes the proxy at {client} for the client, because it does not trust it."
         return fail(about, says, f"Set TRUSTED_PROXIES={client} for the service.")
-    # The service itself speaks no TLS, so somebody stands in front, who does not say for whom.
+    # The service itself speaks no TLS, so a proxy stands in front of it and does not name the client.
     if sent.scheme == "https" or not _is_of_the_internet(client):
         says = f"All clients seem to come from {client}, the proxy, and share the limits of one address."
         return fail(about, says, SEND_FOR)
@@ -136,7 +136,7 @@ def plain(address: str) -> str:
 # How the service is asked from outside: over HTTP and as a WebSocket, through whatever stands in front.
 PATIENCE_S = 10.0
 MOST_BYTES = 20_000
-# For documentation (RFC 5737), so that it is nobody's.
+# Reserved for documentation (RFC 5737), so that no client has it.
 FORGED = "192.0.2.77"
 
 
@@ -231,7 +231,7 @@ def check_static_files() -> Iterator[Diagnosis]:
 
 
 def judge_descriptors(most: int) -> Diagnosis:
-    """`most`: what the service itself says, because this command was started by somebody else."""
+    """`most`: what the service itself says, because this command was started by another user."""
     about = "connections"
     needed = FOR_ITSELF + settings.API_THREADS + settings.PAGE_THREADS + settings.CONNECTIONS_PER_ADDRESS
     fix = "Raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -Hn 65536 in the shell that starts it."
@@ -340,7 +340,7 @@ BEHIND = "See that the service runs, and that the proxy names its host and port.
 
 
 def check_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterator[Diagnosis]:
-    """`is_named`: by whoever asks; otherwise it may well be that nothing runs there."""
+    """`is_named`: in the command; otherwise it may well be that nothing runs there."""
     try:
         ticket = make_ticket()
     except ImproperlyConfigured:

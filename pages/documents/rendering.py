@@ -51,7 +51,7 @@ def highlighted(text: str, language: str) -> SafeString:
 
 @lru_cache(maxsize=64)
 def lexer_of(language: str) -> Lexer | None:
-    """None for a language that nobody knows: it is shown as it stands."""
+    """None for an unknown language: it is shown as it stands."""
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
@@ -220,7 +220,7 @@ def is_short(table: Iterable[Token]) -> bool:
 
 
 def has_figures(table: Sequence[Token]) -> bool:
-    """A table of many columns of figures, which nobody could read in narrow cells."""
+    """A table of many columns of figures, which would be illegible in narrow cells."""
     columns = sum(token.type == "th_open" for token in table)
     begin = next((at for at, token in enumerate(table) if token.type == "tbody_open"), len(table))
     return columns >= FIGURE_COLUMNS and longest_cell(table[begin:]) <= FIGURE_CELL

@@ -180,7 +180,7 @@ class CodeSample(NamedTuple):
 
 
 class Tabs(NamedTuple):
-    """The same in each language; whoever chose one sees it on every page."""
+    """The same in each language; the one that a reader has chosen is shown on every page."""
 
     id: str
     label: str

@@ -62,7 +62,7 @@ class TrialInput(NamedTuple):
 
 
 def has_page_key(request: HttpRequest) -> bool:
-    """The page's own requests need a key, which somebody without an account has in the demo only."""
+    """The page's own requests need a key, which a reader without an account has only in the demo."""
     return settings.PUBLIC_TERMINAL or request.user.is_authenticated
 
 

@@ -1,4 +1,4 @@
-"""How many connections each worker has, where all can read it: who has more leaves the next to others."""
+"""How many connections each worker has, where all can read it: one with more leaves the next to others."""
 
 import multiprocessing
 from collections.abc import MutableSequence
@@ -6,14 +6,14 @@ from collections.abc import MutableSequence
 # A worker may be ahead of the one with the fewest by so many, and by one in so many of what that one has.
 AHEAD, ONE_IN = 2, 20
 
-# A worker shows itself ten times a second. Nobody waits for one that has been silent for longer.
+# A worker shows itself ten times a second. The others do not wait for one that has been silent for longer.
 PRESENT_S = 0.3
 NEVER = float("-inf")
 Numbers = MutableSequence[float]
 
 
 class Place:
-    """Of one worker among all of them. Only it writes there, so nothing has to be locked. Times are those of
+    """Of one worker among all of them. Only it writes there, so no lock is needed. Times are those of
     the machine's steady clock, which all processes share."""
 
     def __init__(self, opened: Numbers, seen_at: Numbers, index: int) -> None:
@@ -26,7 +26,7 @@ class Place:
         self._seen_at[self.index] = now
 
     def leave(self) -> None:
-        """It accepts none: nobody waits for it."""
+        """It accepts none: the others do not wait for it."""
         self._seen_at[self.index] = NEVER
 
     def is_ahead(self, now: float) -> bool:
@@ -40,10 +40,10 @@ class Place:
 
 
 class Places:
-    """In memory that processes share. While workers are replaced, three may have to do with one slot."""
+    """In memory that processes share. While workers are replaced, up to three share one slot."""
 
     def __init__(self, workers: int) -> None:
-        # It is handed to processes that are spawned, whatever else starts processes here.
+        # It is given to spawned processes, however other code here starts its own.
         spawn = multiprocessing.get_context("spawn")
         self._opened, self._seen_at = spawn.RawArray("d", 3 * workers), spawn.RawArray("d", 3 * workers)
         self._free = set(range(3 * workers))
@@ -58,6 +58,6 @@ class Places:
         return Place(self._opened, self._seen_at, index)
 
     def give_back(self, place: Place) -> None:
-        """Its worker has ended, perhaps without a word."""
+        """Its worker has ended, perhaps without leaving."""
         place.leave()
         self._free.add(place.index)

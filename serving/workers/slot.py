@@ -6,7 +6,7 @@ from typing import Literal
 SOUND_AFTER_S = 30.0
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 15.0
 
-# A worker reports each second that its loop turns. One that is silent for longer serves nobody.
+# A worker reports each second that its loop turns. One that is silent for longer serves no client.
 SILENT_AFTER_S = 30.0
 
 # A start that takes so long is logged.
@@ -30,7 +30,7 @@ class WorkerSlot:
         return self.state == "empty" and now >= self._due_at
 
     def has_to_be_killed(self, now: float) -> bool:
-        """Whether it hangs: it has fallen silent, or does not end although it was told to."""
+        """Whether it hangs: it has fallen silent, or does not end although it should."""
         if self.is_told_to_end:
             return now >= self._must_end_by
         return self.state == "serving" and now - self._heard_at > SILENT_AFTER_S

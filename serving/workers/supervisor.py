@@ -1,4 +1,4 @@
-"""Keeps a number of workers running on one listening socket, whatever they die of."""
+"""Keeps a number of workers running on one listening socket, whatever ends them."""
 
 import logging
 import multiprocessing
@@ -81,7 +81,7 @@ class Worker:
             self.process.terminate()
 
     def reap(self) -> str:
-        """What it died of."""
+        """Returns why it ended."""
         self.process.join()
         code = self.process.exitcode or 0
         self.pipe.close()

@@ -47,7 +47,7 @@ def work(
     figures: socket.socket | None,
     ends_within_s: float,
 ) -> None:
-    """What the process does. It ends when its supervisor ends, even if that was killed."""
+    """The whole life of the process. It ends when its supervisor ends, even if that was killed."""
     # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # While nothing is served yet, it ends at once and without a traceback.
