@@ -2,7 +2,6 @@
 
 import types
 from collections.abc import Sequence
-from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -17,14 +16,7 @@ BASIC: dict[Any, Json] = {
     float: {"type": "number", "format": "double"},
     str: {"type": "string"},
 }
-KEYWORDS = {
-    "description": "description",
-    "ge": "minimum",
-    "le": "maximum",
-    "pattern": "pattern",
-    "min_length": "minLength",
-    "max_length": "maxLength",
-}
+KEYWORDS = {"description": "description", "ge": "minimum", "le": "maximum", "pattern": "pattern"}
 
 
 def openapi(**keywords: Any) -> Meta:
@@ -46,10 +38,6 @@ def schema_of(hint: Any, components: Components) -> Json:
     """The schema of a type. The Structs it refers to are added to the components."""
     if hint in BASIC:
         return dict(BASIC[hint])
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _of_struct(hint, components)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"type": "string", "enum": [member.value for member in hint]}
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _of_annotated(arguments[0], arguments[1:], components)
@@ -59,16 +47,16 @@ def schema_of(hint: Any, components: Components) -> Json:
         return {**BASIC[type(arguments[0])], "enum": list(arguments)}
     if origin in (list, tuple, Sequence):
         return {"type": "array", "items": schema_of(arguments[0], components)}
-    raise TypeError(f"There is no schema for {hint}.")
+    return _of_struct(hint, components)
 
 
 def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
+    fields = msgspec.structs.fields(struct)
     # The name of the class, unless it says `component: ClassVar[str] = "…"`.
     name = str(vars(struct).get("component", struct.__name__))
     if name not in components:
         components[name] = {}  # It may contain itself.
-        fields = msgspec.structs.fields(struct)
-        components[name] = {
+        components[name] |= {
             "type": "object",
             "properties": {field.encode_name: schema_of(field.type, components) for field in fields},
             "additionalProperties": False,
@@ -78,12 +66,11 @@ def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _of_union(arguments: tuple[Any, ...], components: Components) -> Json:
-    kinds = [kind for kind in arguments if kind not in (UnsetType, types.NoneType)]
-    if len(kinds) > 1:
-        raise TypeError(f"{kinds} need a name: Annotated[…, one_of(…)].")
-    schema = schema_of(kinds[0], components)
-    if types.NoneType not in arguments:
+def _of_union(kinds: tuple[Any, ...], components: Components) -> Json:
+    # Several kinds need a name: Annotated[…, one_of(…)].
+    (kind,) = (kind for kind in kinds if kind not in (UnsetType, types.NoneType))
+    schema = schema_of(kind, components)
+    if types.NoneType not in kinds:
         return schema
     if "$ref" in schema:
         return {"oneOf": [schema, {"type": "null"}]}
@@ -92,14 +79,13 @@ def _of_union(arguments: tuple[Any, ...], components: Components) -> Json:
 
 def _of_annotated(hint: Any, annotations: tuple[Any, ...], components: Components) -> Json:
     metas = [meta for meta in annotations if isinstance(meta, Meta)]
-    named = next((meta.extra for meta in metas if "component" in (meta.extra or {})), None)
+    extras = [meta.extra or {} for meta in metas]
+    named = next((extra for extra in extras if "component" in extra), None)
     schema = _of_kinds(get_args(hint), named, components) if named else schema_of(hint, components)
-    for meta in metas:
-        said = {
-            word: getattr(meta, name) for name, word in KEYWORDS.items() if getattr(meta, name) is not None
-        }
-        said |= meta.extra_json_schema or {}
-        said |= (meta.extra or {}).get("openapi", {})
+    for meta, extra in zip(metas, extras, strict=True):
+        keywords = {word: getattr(meta, name) for name, word in KEYWORDS.items()}
+        said = {word: value for word, value in keywords.items() if value is not None}
+        said |= extra.get("openapi", {})
         if said and "$ref" in schema:
             schema = {"allOf": [schema]}
         schema |= said
