@@ -1,10 +1,10 @@
-"""One variable of the environment: what it may hold and how its text is read. Addresses, databases and mail
-servers have kinds of their own."""
+"""One variable of the environment: what it may hold and how its text is read."""
 
 import math
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,21 +13,23 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 
 from core.redis.urls import PLAIN, WITH_SENTINEL, RedisUrlFault, known_options, read_redis_address
+from transparency.keys import KeyRefused, KeyType, VerifierKey, name_of_key
+from transparency.offers import WitnessAddress
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+SWITCH = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
 MOST = 2_147_483_647
-SHOWN = 60
 
 
 class Variable(NamedTuple):
     name: str
-    kind: str
     default: Any
     """None where it depends on other variables; `otherwise` says on what."""
     meaning: str
+    kind: str
     otherwise: str = ""
-    lowest: float | None = None
-    highest: float | None = None
+    lowest: float = 0
+    highest: float = math.inf
     among: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
     read: Callable[[str], Any] | None = None
@@ -36,120 +38,95 @@ class Variable(NamedTuple):
     is_needed: bool = False
     """Production does not start without it."""
 
-    def value_of(self, text: str) -> Any:
-        """Raises ValueError with what is allowed, or ImproperlyConfigured with a sentence of its own."""
-        return READERS[self.kind](self, text)
+    def value_of(self, given: str) -> Any:
+        """Raises ValueError or LookupError for what is not `allowed`, or ImproperlyConfigured with a sentence
+        of its own."""
+        match self.kind:
+            case "whole":
+                return int(self._within(int(given)))
+            case "number":
+                return self._within(float(given))
+            case "switch":
+                return SWITCH[given.strip().lower()]
+            case "words":
+                # A file has one on each line, and there a comma is a letter like any other.
+                separator = "\n" if "\n" in given else ","
+                found = [word for part in given.split(separator) if (word := part.strip())]
+                return [self.read(word) for word in found] if self.read else found
+        if self.among:
+            # However it is written, the settings have it as it stands in the table.
+            return {each.lower(): each for each in self.among}[given.strip().lower()]
+        if self.begins and not (given.startswith(self.begins) and _has_host(given)):
+            raise ValueError
+        return self.read(given) if self.read else given
 
     def value_of_default(self) -> Any:
-        return self.default if self.read is None or self.default is None else self.read(self.default)
+        return self.read(self.default) if self.read and self.default else self.default
+
+    def _within(self, value: float) -> float:
+        # No comparison with what is not a number holds.
+        if not self.lowest <= value <= self.highest:
+            raise ValueError
+        if value > MOST:
+            raise ImproperlyConfigured(f"{self.name} should be at most {MOST}.")
+        return value
 
     @property
     def allowed(self) -> str:
-        return ALLOWED[self.kind](self)
+        match self.kind:
+            case "whole" | "number":
+                has_end = self.highest < math.inf
+                span = f"from {self.lowest:g} to {self.highest}" if has_end else f"of {self.lowest:g} or more"
+                return f"a {'whole ' * (self.kind == 'whole')}number {span}"
+            case "switch":
+                return "1 or 0 (or true, yes, on; false, no, off)"
+            case "words":
+                return "names with commas between them"
+        if self.begins:
+            return f"an address that begins with {' or '.join(self.begins)}"
+        return " or ".join(self.among) or "text"
 
 
-class VariableGroup(NamedTuple):
-    title: str
-    variables: tuple[Variable, ...]
-
-
-def text(name: str, default: str | None, meaning: str, **more: Any) -> Variable:
-    return Variable(name, "text", default, meaning, **more)
-
-
-def secret(name: str, meaning: str, default: str | None = "", **more: Any) -> Variable:
-    return Variable(name, "text", default, meaning, is_secret=True, **more)
-
-
-def address(name: str, default: str, meaning: str, *schemes: str) -> Variable:
-    return Variable(name, "text", default, meaning, begins=tuple(f"{scheme}://" for scheme in schemes))
-
-
-def whole(name: str, default: int | None, meaning: str, *, lowest: int = 0, **more: Any) -> Variable:
-    return Variable(name, "whole", default, meaning, lowest=lowest, **more)
-
-
-def number(name: str, default: float | None, meaning: str, *, lowest: float = 0, **more: Any) -> Variable:
-    return Variable(name, "number", default, meaning, lowest=lowest, **more)
-
-
-def switch(name: str, default: bool | None, meaning: str, **more: Any) -> Variable:
-    return Variable(name, "switch", default, meaning, **more)
-
-
-def words(name: str, default: tuple[str, ...] | None, meaning: str, **more: Any) -> Variable:
-    return Variable(name, "words", default, meaning, **more)
-
-
-def _text(variable: Variable, given: str) -> Any:
-    if variable.among:
-        # However it is written, the settings have it as it stands in the table.
-        return {each.lower(): each for each in variable.among}[given.strip().lower()]
-    if variable.begins and not (given.startswith(variable.begins) and _has_host(given)):
-        raise ValueError
-    return variable.read(given) if variable.read else given
+text = partial(Variable, kind="text")
+secret = partial(Variable, kind="text", is_secret=True)
+whole = partial(Variable, kind="whole")
+number = partial(Variable, kind="number")
+switch = partial(Variable, kind="switch")
+words = partial(Variable, kind="words")
 
 
 def _has_host(address: str) -> bool:
-    """Raises ValueError for a port that is none."""
+    # Raises ValueError for a port that is none.
     parts = urlsplit(address)
     return bool(parts.hostname and (parts.port is None or parts.port) and not re.search(r"\s", address))
 
 
-def _whole(variable: Variable, given: str) -> int:
-    return int(_within(variable, int(given)))
+def matching(pattern: str, sentence: str) -> Callable[[str], str]:
+    """Takes a text as it is; the braces in the sentence stand for one that is refused."""
+
+    def read(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ImproperlyConfigured(sentence.format(repr(text)))
+        return text
+
+    return read
 
 
-def _number(variable: Variable, given: str) -> float:
-    return float(_within(variable, float(given)))
-
-
-def _within(variable: Variable, value: float) -> float:
-    if math.isnan(value) or value < (variable.lowest or 0) or value > (variable.highest or math.inf):
-        raise ValueError
-    if value > MOST:
-        raise ImproperlyConfigured(f"{variable.name} should be at most {MOST}.")
-    return value
-
-
-def _switch(variable: Variable, given: str) -> bool:
-    return {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}[given.strip().lower()]
-
-
-def _words(variable: Variable, given: str) -> list[str]:
-    # A file has one on each line, and there a comma is a letter like any other.
-    separator = "\n" if "\n" in given else ","
-    found = [word for part in given.split(separator) if (word := part.strip())]
-    return [variable.read(word) for word in found] if variable.read else found
-
-
-READERS: dict[str, Callable[[Variable, str], Any]] = {
-    "text": _text,
-    "whole": _whole,
-    "number": _number,
-    "switch": _switch,
-    "words": _words,
-}
-
-
-def _text_allowed(variable: Variable) -> str:
-    if variable.begins:
-        return f"an address that begins with {' or '.join(variable.begins)}"
-    return " or ".join(variable.among) or "text"
-
-
-def _range(variable: Variable) -> str:
-    lowest = f"{variable.lowest or 0:g}"
-    return f"from {lowest} to {variable.highest}" if variable.highest else f"of {lowest} or more"
-
-
-ALLOWED: dict[str, Callable[[Variable], str]] = {
-    "text": _text_allowed,
-    "whole": lambda variable: f"a whole number {_range(variable)}",
-    "number": lambda variable: f"a number {_range(variable)}",
-    "switch": lambda variable: "1 or 0 (or true, yes, on; false, no, off)",
-    "words": lambda variable: "names with commas between them",
-}
+read_redis_prefix = matching(
+    r"[A-Za-z0-9][A-Za-z0-9_.:-]*",
+    "REDIS_PREFIX should be letters and digits, with - _ . and : between them, not {}.",
+)
+# As it stands in a request, with a dot before it for all names below; an asterisk stands for every name.
+read_host = matching(
+    r"(?i)\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f]*:[0-9a-f.:]+\]|[.*]+",
+    "ALLOWED_HOSTS has {}, which is not a host name: write api.example.com without https:// or a port, with "
+    "commas between several, and IPv6 as [fd00::1].",
+)
+read_page_origin = matching(
+    r"https?://[^/\s?#@]+",
+    "CSRF_TRUSTED_ORIGINS has {}, which no browser sends: write https://www.example.com, without a path or a "
+    "slash at its end.",
+)
 
 
 # Reads addresses, and refuses what would be misunderstood or ignored. An option that is silently dropped is
@@ -170,14 +147,6 @@ def read_redis_url(url: str, variable: str = "REDIS_URL", *, sentinel: bool = Tr
     return url
 
 
-def read_redis_prefix(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", text):
-        raise ImproperlyConfigured(
-            f"REDIS_PREFIX should be letters and digits, with - _ . and : between them, not {text!r}."
-        )
-    return text
-
-
 def read_s3_url(url: str) -> tuple[str, str]:
     """The bucket, and what all names in it begin with."""
     match = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9._-]+)*)/?", url)
@@ -190,37 +159,12 @@ def read_s3_url(url: str) -> tuple[str, str]:
     return bucket, f"{prefix[1:]}/" if prefix else ""
 
 
-# As it stands in a request, with a dot before it for all names below; an asterisk stands for every name.
-HOST_NAME = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f]*:[0-9a-f.:]+\]|[.*]+", re.IGNORECASE)
-
-
-def read_host(name: str) -> str:
-    if not HOST_NAME.fullmatch(name):
-        raise ImproperlyConfigured(
-            f"ALLOWED_HOSTS has {name!r}, which is not a host name: write api.example.com without https:// "
-            "or a port, with commas between several, and IPv6 as [fd00::1]."
-        )
-    return name
-
-
-def read_page_origin(text: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s?#@]+", text):
-        raise ImproperlyConfigured(
-            f"CSRF_TRUSTED_ORIGINS has {text!r}, which no browser sends: write https://www.example.com, "
-            "without a path or a slash at its end."
-        )
-    return text
-
-
-# A name has a letter, so that no misspelt address is taken for one.
-LISTENED = re.compile(r"(?=.*[a-z])[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.IGNORECASE)
-
-
 def read_own_host(name: str, variable: str = "HOST") -> str:
     try:
         ip_address(name)
     except ValueError:
-        if not LISTENED.fullmatch(name):
+        # A name has a letter, so that no misspelt address is taken for one.
+        if not re.fullmatch(r"(?i)(?=.*[a-z])[a-z0-9_-]+(\.[a-z0-9_-]+)*", name):
             raise ImproperlyConfigured(
                 f"{variable} has {name!r}, which is neither an address nor a name: write 127.0.0.1, or "
                 "0.0.0.0 for all addresses of this machine, without a port."
@@ -472,13 +416,12 @@ MAIL_SHAPE = (
 
 def read_contact_email(text: str) -> str:
     """The address alone, as it stands in links."""
-    if text:
-        try:
-            validate_email(text)
-        except ValidationError:
-            raise ImproperlyConfigured(
-                f"CONTACT_EMAIL should be an address such as support@example.com, not {text!r}."
-            ) from None
+    try:
+        validate_email(text)
+    except ValidationError:
+        raise ImproperlyConfigured(
+            f"CONTACT_EMAIL should be an address such as support@example.com, not {text!r}."
+        ) from None
     return text
 
 
@@ -503,3 +446,33 @@ def read_email_url(url: str) -> dict[str, Any]:
         "EMAIL_USE_SSL": scheme in ("smtps", "smtp+ssl"),
         "EMAIL_FILE_PATH": unquote(parts.path[1:]) if scheme == "filemail" else None,
     }
+
+
+# The ledger's names, keys and witnesses.
+LONGEST = 200
+
+
+def read_origin(name: str, variable: str = "LEDGER_ORIGIN") -> str:
+    if len(name) > LONGEST:
+        raise ImproperlyConfigured(f"{variable} has at most {LONGEST} characters.")
+    try:
+        return name_of_key(name)
+    except KeyRefused as refused:
+        raise ImproperlyConfigured(f"{variable}: {refused}") from None
+
+
+def read_log(key: str, variable: str = "WITNESSED_LOGS") -> VerifierKey:
+    try:
+        return VerifierKey.read(key)
+    except KeyRefused as refused:
+        raise ImproperlyConfigured(f"{variable}: {refused}") from None
+
+
+def read_witness(line: str) -> WitnessAddress:
+    text, _, address = line.partition(" ")
+    key = read_log(text, "WITNESSES")
+    if key.type is not KeyType.COSIGNATURE or not address.startswith(("https://", "http://")):
+        raise ImproperlyConfigured(
+            "WITNESSES has for each witness its key, a space, and an address that begins with https://."
+        )
+    return WitnessAddress(key, address.rstrip("/"))

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
 from config.checks import check_deployment, check_production, refuse_unsafe
-from config.environment import read_proxies
-from config.environment.values import Environment
+from config.environment import Environment
+from config.environment.kinds import read_proxies
 
 ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
 THIRD = "R7mXcV2bN9qW4eT6yU8iO1pA3sD5fG0hJkLzQxMw"

@@ -10,7 +10,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
-from config.environment import (
+from config.environment import Environment
+from config.environment.kinds import (
     on_postgresql,
     read_database_url,
     read_host,
@@ -18,7 +19,6 @@ from config.environment import (
     read_redis_prefix,
     read_redis_url,
 )
-from config.environment.values import Environment
 from core.redis.connections import connect_redis
 from core.redis.urls import read_redis_address
 from serving.http.connections import AddressGroups

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.key_text import generate_key
 from accounts.keys.browser_tokens import issue_browser_token
-from config.environment.values import Environment
+from config.environment import Environment
 from config.environment.variables import VARIABLES
 from config.logging import line_formatter
 from config.logging import redact as redact_line

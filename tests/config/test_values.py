@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment.values import Environment
+from config.environment import Environment
 from tests.programs.commands import manage
 
 SECRET = "Tr0ub4dor-and-3-canaries"  # noqa: S105 - looked for in messages

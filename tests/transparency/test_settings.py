@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment.values import Environment
+from config.environment import Environment
 from transparency.keys import KeyType, SigningKey
 from transparency.offers import WitnessAddress
 

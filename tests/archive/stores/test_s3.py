@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from archive.stores import S3Bucket, S3Store, StoreFault, archive_store
-from config.environment import read_s3_url
+from config.environment.kinds import read_s3_url
 from tests.local_http import LocalHttp, read_request, whole_answer
 
 from .buckets import client_of, store_on_loopback

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from config.environment.values import FILE
+from config.environment import FILE
 from config.environment.variables import VARIABLES
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services

@@ -18,7 +18,7 @@ import yaml
 from redis import Redis
 
 from config.command_line.words import COMMANDS
-from config.environment.values import FILE, Environment
+from config.environment import FILE, Environment
 from config.environment.variables import VARIABLES
 from core.program import SHORT_NAMES
 from operations.copying.copies import write_secrets

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from config.environment.values import FILE
+from config.environment import FILE
 from config.environment.variables import VARIABLES
 from tests.patience import PATIENCE_S
 from tests.programs import services

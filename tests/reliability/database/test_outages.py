@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from config.environment import leave_standby
+from config.environment.kinds import leave_standby
 from tests.factories import make_account, make_instrument, make_key, make_tiers
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
