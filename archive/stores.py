@@ -82,23 +82,16 @@ class DiskStore:
         sync_folder(target.parent)
 
     def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
-        try:
-            file = self._at(path).open("rb")
-        except FileNotFoundError:
-            raise NotStored(path) from None
-        return _blocks(file, start, end)
+        with _stored(path):
+            return _blocks(self._at(path).open("rb"), start, end)
 
     def size(self, path: str) -> int:
-        try:
+        with _stored(path):
             return self._at(path).stat().st_size
-        except FileNotFoundError:
-            raise NotStored(path) from None
 
     def read(self, path: str) -> bytes:
-        try:
+        with _stored(path):
             return self._at(path).read_bytes()
-        except FileNotFoundError:
-            raise NotStored(path) from None
 
     def listing(self, prefix: str = "") -> list[str]:
         folder = self.root / prefix.rpartition("/")[0]
@@ -115,10 +108,8 @@ class DiskStore:
         return found
 
     def read_owner(self) -> bytes:
-        try:
+        with _stored(OWNER):
             return (self.root / OWNER).read_bytes()
-        except FileNotFoundError:
-            raise NotStored(OWNER) from None
 
     def put_owner(self, content: bytes) -> None:
         self._put(self.root / OWNER, BytesIO(content))
@@ -143,6 +134,14 @@ class DiskStore:
             self._make_folder(folder.parent)
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
+
+
+@contextmanager
+def _stored(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotStored(path) from None
 
 
 def _blocks(file: BinaryIO, start: int, end: int | None) -> Generator[bytes, None, None]:
@@ -194,11 +193,6 @@ class S3Bucket(NamedTuple):
         return f"s3://{self.name}/{self.prefix}".rstrip("/")
 
 
-class Stored(NamedTuple):
-    size: int
-    tag: str
-
-
 class S3Store:
     """Its client may be used by many threads at once."""
 
@@ -219,12 +213,11 @@ class S3Store:
         self._ask(path, send)
 
     def open(self, path: str, start: int = 0, end: int | None = None) -> Generator[bytes, None, None]:
-        found = self._look(path)
-        stop = found.size if end is None else min(end, found.size)
-        return self._pieces(path, found.tag, start, stop)
+        size, tag = self._look(path)
+        return self._pieces(path, tag, start, size if end is None else min(end, size))
 
     def size(self, path: str) -> int:
-        return self._look(path).size
+        return self._look(path)[0]
 
     def read(self, path: str) -> bytes:
         return self._ask(path, lambda: self._read(**self._at(path)))
@@ -273,9 +266,9 @@ class S3Store:
     def _place(self, key: str) -> dict[str, str]:
         return {"Bucket": self.bucket.name, "Key": self.bucket.prefix + key}
 
-    def _look(self, path: str) -> Stored:
+    def _look(self, path: str) -> tuple[int, str]:
         found = self._ask(path, lambda: self._client.head_object(**self._at(path)))
-        return Stored(int(found["ContentLength"]), str(found["ETag"]))
+        return int(found["ContentLength"]), str(found["ETag"])
 
     def _pieces(self, path: str, tag: str, start: int, stop: int) -> Generator[bytes, None, None]:
         """All of the same object: one that is replaced meanwhile is a fault."""
@@ -300,8 +293,17 @@ class S3Store:
         raise AssertionError
 
     def _ask(self, path: str, ask: Callable[[], T]) -> T:
-        with self._faults.told(self.bucket, path):
+        try:
             return ask()
+        except self._faults.refused as error:
+            why: Mapping[str, Any] = getattr(error, "response", {}).get("Error", {})
+            code = str(why.get("Code", ""))
+            if code in ABSENT:
+                raise NotStored(path) from None
+            says = str(why.get("Message", "")).rstrip(".")
+            raise StoreFault(f"{self.bucket} refuses ({code}): {says}") from None
+        except self._faults.other as error:
+            raise _not_asked(self.bucket, error) from None
 
 
 class Faults(NamedTuple):
@@ -312,19 +314,9 @@ class Faults(NamedTuple):
     """The connection was, while a body came."""
     other: tuple[type[Exception], ...]
 
-    @contextmanager
-    def told(self, bucket: S3Bucket, path: str) -> Iterator[None]:
-        try:
-            yield
-        except self.refused as error:
-            why: Mapping[str, Any] = getattr(error, "response", {}).get("Error", {})
-            code = str(why.get("Code", ""))
-            if code in ABSENT:
-                raise NotStored(path) from None
-            says = str(why.get("Message", "")).rstrip(".")
-            raise StoreFault(f"{bucket} refuses ({code}): {says}") from None
-        except self.other as error:
-            raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
+
+def _not_asked(bucket: S3Bucket, error: Exception) -> StoreFault:
+    return StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}")
 
 
 def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
@@ -360,7 +352,7 @@ def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
             config=config,
         )
     except (exceptions.BotoCoreError, ValueError) as error:
-        raise StoreFault(f"{bucket} could not be asked: {str(error).rstrip('.')}") from None
+        raise _not_asked(bucket, error) from None
     return client, faults
 
 
