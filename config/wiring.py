@@ -37,8 +37,7 @@ from accounts.usage import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from archive.index import archive_index
-from archive.keeper import keeper
-from archive.metrics import archive_metrics
+from archive.keeper import archive_metrics, keeper
 from archive.proving.verify import ArchivedWindows
 from archive.sealing import present_digests
 from core import clock
@@ -99,7 +98,7 @@ from status.recorder import component_watch, recorder
 from transparency.following import LogMetrics, following
 from transparency.keyring import keyring
 from transparency.signing import signer
-from transparency.witnesses import witnesses
+from transparency.witnesses import LogMetrics, witnesses
 
 from .back_office.roles import keep_roles
 from .checks import check_database, check_deployment, check_environment, check_production

@@ -21,9 +21,8 @@ from pytest_django import Settings
 from archive.folding import fold
 from archive.folding.fold import NotFolded, run_apart
 from archive.journal import TickJournalWriter
-from archive.keeper import keeper
+from archive.keeper import archive_metrics, keeper
 from archive.management.commands.fold_archive import NICE, Command
-from archive.metrics import archive_metrics
 from archive.stores import DiskStore
 from operations.doctor.checks import check_archive
 from tests.archive.keeping import DAY_MS, NIGHT, KeptEngine, journal_of, store_of, tick, write

@@ -12,7 +12,7 @@ import time_machine
 
 from archive.proving import DayVerdict, verify_day
 from archive.proving.files import ArchivedMinute, ArchivedTick
-from archive.proving.signals import ArchivedDays, NotJudged, judge_again
+from archive.proving.verify import ArchivedDays, NotJudged, judge_again
 from core.threads import in_thread
 from core.times import MINUTE_MS, epoch_ms, moment, read_iso
 from instruments.models import Instrument

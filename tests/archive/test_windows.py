@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from archive.folding.day_files import merged
 from archive.folding.parquet import write_table
-from archive.proving.signals import day_of
-from archive.proving.verify import ArchivedWindows, days_between
+from archive.proving.verify import ArchivedWindows, day_of, days_between
 from market.prices.records import TickAccepted
 from signals_feed.exits import Tick
 from signals_feed.record import iso
