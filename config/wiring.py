@@ -98,7 +98,7 @@ from status.recorder import component_watch, recorder
 from transparency.following import LogMetrics, following
 from transparency.keyring import keyring
 from transparency.signing import signer
-from transparency.witnesses import LogMetrics, witnesses
+from transparency.witnesses import witnesses
 
 from .back_office.roles import keep_roles
 from .checks import check_database, check_deployment, check_environment, check_production

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import NamedTuple
@@ -13,9 +12,6 @@ from typing import NamedTuple
 from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from core.background import BackgroundLoop, cancel_and_wait
 from core.database import UNANSWERED
@@ -26,7 +22,6 @@ from core.threads import in_thread
 
 from . import merkle
 from .checkpoints import SIZE
-from .following import following
 from .keys import cosigned_at_s
 from .models import Cosignature, Objection, SignedCheckpoint, Tile
 from .notes import Note, NoteRefused, Signature
@@ -186,19 +181,3 @@ class Witnesses:
 
 
 witnesses = Witnesses()
-
-
-# Whether the ledger is signed and witnessed, for Prometheus.
-class LogMetrics(Collector):
-    def describe(self) -> list[Metric]:
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        text = "0 while no checkpoint can be signed; the log has the reason."
-        yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not following.fault))
-        text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
-        age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))
-        for link in witnesses.links:
-            if link.cosigned_at is not None:
-                age.add_metric((link.name,), (timezone.now() - link.cosigned_at).total_seconds())
-        yield age

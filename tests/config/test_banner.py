@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from config.startup import Prepared, as_it_is, banner
+from config.management.commands.serve import Prepared, as_it_is, banner
 from tests.factories import make_instrument, make_user
 
 pytestmark = pytest.mark.django_db

@@ -26,7 +26,7 @@ from transparency.notes import Note
 from transparency.notes import sign as sign_note
 from transparency.offers import WitnessAddress
 from transparency.signing import signer
-from transparency.witnesses import LogMetrics, WitnessLink, witnesses
+from transparency.witnesses import WitnessLink, witnesses
 
 pytestmark = pytest.mark.django_db
 FIRST, SECOND = (

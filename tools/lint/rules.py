@@ -24,7 +24,7 @@ LATE = re.compile(
     r"|botocore(\.config)?|urllib3\.exceptions|pyarrow(\.(compute|csv|parquet))?"
 )
 # Where Django and its libraries demand a name in words; and data that only looks like one.
-NAMED_BY_DJANGO = re.compile(r"config/(settings|library_settings|asgi)\.py|.*(apps|urls)\.py")
+NAMED_BY_DJANGO = re.compile(r"config/(settings|asgi)\.py|.*(apps|urls)\.py")
 TEXTS = ("accounts.page_tokens", "accounts.demo_login", "accounts.known_device", "accounts.access")
 # Modules, or packages with all that is in them: tested as tables.
 PURE = {

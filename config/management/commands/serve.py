@@ -2,21 +2,33 @@ import asyncio
 import socket
 from argparse import ArgumentParser
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.db import connection
 
-from config.startup import banner, prepare
+from core.addresses import host_is_loopback
 from core.deadlines import patient
-from core.process import end_on_hangup
+from core.process import end_on_hangup, pending_migrations, refuse_unfinished, wait_for_database
+from core.program import command
 from core.systemd import feed_watchdog, tell_ready
 from core.uncaught import log_uncaught
+from demo.login import fresh_link
 from demo.past import DemoMakers
+from demo.people import demo_keys
+from demo.progress import line_on
+from demo.seeding import begin, is_there, makers_needed, remove
+from instruments.models import Instrument
+from market.runtime import market
+from market.store.lease import wait_until_alone
+from pages.static_files import collect
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
-from serving.server import UVICORN_OPTIONS, Server, take_port
+from serving.server import UVICORN_OPTIONS, Server, shown_address, take_port
 from serving.workers.supervisor import Supervisor
 
 GRACE_S = round(patient(10))
@@ -84,13 +96,134 @@ class Command(BaseCommand):
             Supervisor(config, listener, announce, stops_within_s, FigureCollection()).run()
             return
 
-        def begin() -> None:
+        def serving() -> None:
             announce()
             self.watchdog = asyncio.create_task(feed_watchdog(WATCHDOG_S), name="watchdog")
 
         end_on_hangup()
         # After SIGTERM it does not return: it ends as whoever sent that expects it to.
-        server = Server(config, on_serving=begin, on_stopping=stop)
+        server = Server(config, on_serving=serving, on_stopping=stop)
         server.run([listener])
         if not server.started:
             raise CommandError("The service did not start; the lines above say why.")
+
+
+class Prepared(NamedTuple):
+    staff_link: str | None = None
+    """For the demo's staff."""
+    makers: int = 0
+    """How many processes the rest of the demo is work for."""
+    is_empty: bool = False
+    """Nobody has begun to fill it."""
+
+
+def prepare(out: OutputWrapper) -> Prepared:
+    """Migrates and fills the database as far as the service needs it to begin. In production that is up to
+    the operator."""
+    if settings.PRODUCTION:
+        wait_for_database("The service")
+    refuse_unfinished()
+    if not settings.REDIS_URL:
+        wait_until_alone()
+    is_behind = bool(pending_migrations())
+    if settings.PRODUCTION:
+        if is_behind:
+            raise CommandError(f"The database is behind the code. Run `{command('migrate')}` first.")
+        if collect():
+            out.write("Collected the static files of this version.")
+        return as_it_is()
+    if is_behind:
+        out.write("Preparing the database")
+        call_command("migrate", verbosity=0, interactive=False)
+    if settings.DEMO:
+        begin(line_on(out))
+    elif is_there():
+        # A killed process may have acknowledged ticks: their numbers go when the demo's quotes do.
+        asyncio.run(market.write_remains())
+        remove(line_on(out))
+    prepared = Prepared(fresh_link(), makers_needed()) if settings.DEMO else as_it_is()
+    connection.close()
+    return prepared
+
+
+def as_it_is() -> Prepared:
+    return Prepared(is_empty=not (Instrument.objects.exists() or get_user_model().objects.exists()))
+
+
+BANNER = """
+  Tickwire serves on {address}
+
+{first}
+  Documentation  {address}/docs/api and {address}/docs/streams
+  Your keys      {address}/settings/keys
+  Back office    {address}/admin/
+
+{more}
+  Ctrl-C stops it.
+"""
+TERMINAL_FIRST = "  Terminal       {address}/"
+FRONT_PAGE_FIRST = """\
+  Front page     {address}/
+  Terminal       {address}/terminal{for_whom}"""
+DEMO = """\
+  Demo keys
+{keys}
+  Demo staff login, once, within 15 minutes
+    {login}
+    {another}    prints another
+
+  Try it:
+    curl -H "X-API-Key: {pro_key}" {address}/api/market/BTCUSD/quote
+"""
+NO_LOGIN = "none: one of your users has the name of the demo's staff"
+FROM_HERE_ONLY = """
+  The demo keys and login work from this machine only, at http://127.0.0.1.
+"""
+FIRST_STEPS = """\
+  It starts empty. To begin:
+    {load}     the shipped instruments, or your CSV
+    {superuser}      a login for the back office
+    {key}  an API key
+"""
+SEPARATE_ENGINE = """
+  Prices come over Redis from an engine beside this: {engine}
+"""
+
+
+DEFAULT_PORT = 8000
+
+
+def banner(host: str, port: int, prepared: Prepared) -> str:
+    """What a newcomer needs to know."""
+    address = shown_address(host, port)
+    more = _first_steps() if prepared.is_empty else ""
+    if settings.DEMO:
+        more = _demo(address, port, prepared.staff_link)
+    if settings.DEMO and not host_is_loopback(host):
+        more += FROM_HERE_ONLY
+    if settings.REDIS_URL:
+        more += SEPARATE_ENGINE.format(engine=command("run_engine"))
+    return BANNER.format(first=_first_page(address), address=address, more=more)
+
+
+def _first_page(address: str) -> str:
+    if settings.DEMO:
+        return TERMINAL_FIRST.format(address=address)
+    for_whom = "" if settings.PUBLIC_TERMINAL else "  (after login)"
+    return FRONT_PAGE_FIRST.format(address=address, for_whom=for_whom)
+
+
+def _demo(address: str, port: int, staff_link: str | None) -> str:
+    keys = demo_keys()
+    shown = "\n".join(f"    {tier:<8} {key}" for tier, key in keys.items())
+    login = f"{address}{staff_link}" if staff_link else NO_LOGIN
+    # Another shell may have another PORT, or none.
+    another = command("demo_login" if port == DEFAULT_PORT else f"demo_login --port {port}")
+    return DEMO.format(keys=shown, login=login, pro_key=keys["pro"], address=address, another=another)
+
+
+def _first_steps() -> str:
+    steps = {"load": "load_instruments", "superuser": "createsuperuser", "key": "issue_key YOUR_NAME"}
+    # Outside production a command takes instruments for the demo's unless it is told too.
+    told = "" if settings.PRODUCTION else "DEMO=0 "
+    return FIRST_STEPS.format(**{name: told + command(words) for name, words in steps.items()})
