@@ -38,23 +38,14 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import CSV_FIELDS, KEPT
+from market.prices.history import CSV_FIELDS, KEPT, OhlcvCandle, csv_line, encode_candles, wire_candle
 from market.store import present_kind
-from market.store.candle_texts import (
-    AS_CSV,
-    AS_JSON,
-    CandlesText,
-    PageBounds,
-    StoredSeries,
-    TextForm,
-    find_bounds,
-    read_parts,
-)
+from market.store.candle_rows import CandlePart, PageBounds, StoredSeries, find_bounds, read_parts
 
-from .prices import BASIS, EXPAND_BASIS, Candles, CandleTimeframe, OhlcvCandle
+from .prices import BASIS, EXPAND_BASIS, Candles, CandleTimeframe
 
 # The forms of a page of candles: JSON, CSV, and Arrow's stream where pyarrow is installed. Each is made
-# part by part, out of what the database writes.
+# part by part.
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 NO_ARROW = (
@@ -87,36 +78,35 @@ class About(NamedTuple):
 
 class Form(NamedTuple):
     media_type: str
-    text: TextForm
-    make: Callable[[About, Iterable[CandlesText]], Iterator[bytes]]
+    make: Callable[[About, Iterable[CandlePart]], Iterator[bytes]]
 
 
-def json_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
-    lead, count = f'{{"symbol":"{about.symbol}","timeframe":"{about.timeframe}","ohlcv":[', 0
-    for part in candles:
-        count += part.candles
+def json_parts(about: About, parts: Iterable[CandlePart]) -> Iterator[bytes]:
+    lead, count = f'{{"symbol":"{about.symbol}","timeframe":"{about.timeframe}","ohlcv":['.encode(), 0
+    for part in parts:
+        count += len(part.candles)
+        text = lead + encode_candles(part.candles)
         if part.is_last:
-            yield b"%b%b%b" % (lead.encode(), part.text.encode(), json_end(about, count))
+            yield text + json_end(about, count)
             return
-        yield (lead + part.text).encode()
-        lead = ","
-    yield ("" if count else lead).encode() + json_end(about, count)
+        yield text
+        lead = b","
+    yield (b"" if count else lead) + json_end(about, count)
 
 
 def json_end(about: About, count: int) -> bytes:
     return b'],"count":%d,"next":%b}' % (count, encode(about.next))
 
 
-def csv_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
+def csv_parts(about: About, parts: Iterable[CandlePart]) -> Iterator[bytes]:
     yield f"{about.fields}\n".encode()
-    for part in candles:
-        yield part.text.encode()
+    for part in parts:
+        yield "".join(map(csv_line, part.candles)).encode()
 
 
-def arrow_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]:
+def arrow_parts(about: About, parts: Iterable[CandlePart]) -> Iterator[bytes]:
     # Here and not above: it is an extra, and takes forty megabytes of those who never ask for it.
     import pyarrow
-    import pyarrow.csv
 
     names = about.fields.split(",")
     types = {name: pyarrow.float64() for name in names} | {"time": pyarrow.timestamp("ms", "UTC")}
@@ -124,21 +114,18 @@ def arrow_parts(about: About, candles: Iterable[CandlesText]) -> Iterator[bytes]
         types |= {"basis": pyarrow.string(), "partial": pyarrow.bool_()}
     metadata = {"symbol": about.symbol, "timeframe": about.timeframe}
     schema = pyarrow.schema(types.items(), metadata=metadata)
-    reading: dict[str, Any] = {
-        "read_options": pyarrow.csv.ReadOptions(use_threads=False, column_names=names),
-        "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
-    }
     yield schema.serialize().to_pybytes()
-    for part in candles:
-        table = pyarrow.csv.read_csv(pyarrow.BufferReader(part.text.encode()), **reading)
-        yield b"".join(batch.serialize().to_pybytes() for batch in table.to_batches())
+    for part in parts:
+        columns = [[getattr(candle, name) for candle in part.candles] for name in names]
+        columns[0] = pyarrow.array(columns[0]).cast(types["time"])
+        yield pyarrow.record_batch(columns, schema=schema).serialize().to_pybytes()
     yield ARROW_END
 
 
 FORMS = {
-    JSON: Form(JSON, AS_JSON, json_parts),
-    CSV: Form("text/csv; charset=utf-8", AS_CSV, csv_parts),
-    ARROW: Form(ARROW, AS_CSV, arrow_parts),
+    JSON: Form(JSON, json_parts),
+    CSV: Form("text/csv; charset=utf-8", csv_parts),
+    ARROW: Form(ARROW, arrow_parts),
 }
 
 
@@ -168,8 +155,8 @@ MOST_PAGES = 64
 MOST_OF_AN_ACCOUNT = 16
 """Pages that are sent at the same time by a process; of one that is read slowly, a part is in memory."""
 READ_AT_ONCE = 1
-"""Parts that the database is asked for at the same time. SQLite writes them in this process: more would take
-the cores from the event loop, and a part is read faster than it is sent."""
+"""Parts that are read at the same time. More would take Python's lock from the event loop, and a part is read
+faster than it is sent."""
 
 
 open_pages = OpenBodies(
@@ -326,10 +313,10 @@ class HistoryViewSet(ApiViewSet):
         place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
         if caller_of(request).is_page:
             check_page_of_ours(place.given + wanted["limit"], wanted)
-        form, has_basis = asked_form(self.scope), bool(wanted["expand"])
+        form = asked_form(self.scope)
         page = open_pages.enter(caller_of(request).counted_under)
         try:
-            found = await find(facts, wanted, place, form.text._replace(has_basis=has_basis))
+            found = await find(facts, wanted, place)
         except BaseException:
             open_pages.leave(page)
             raise
@@ -339,10 +326,10 @@ class HistoryViewSet(ApiViewSet):
             following = cursors.seal(
                 asked, WalkPosition(bounds.last_ms, place.end_ms, found.simulated, given)
             )
-        about = About(facts.symbol, wanted["timeframe"], following, has_basis)
+        about = About(facts.symbol, wanted["timeframe"], following, bool(wanted["expand"]))
         return self._answer(page, form, about, found.candles)
 
-    def _answer(self, page: OpenBody, form: Form, about: About, candles: Iterator[CandlesText]) -> Answer:
+    def _answer(self, page: OpenBody, form: Form, about: About, candles: Iterator[CandlePart]) -> Answer:
         parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
         if about.next is not None and form.media_type != JSON:
             headers["X-Next-Cursor"] = about.next
@@ -371,23 +358,21 @@ def begin(start_ms: int | None, end_ms: int | None) -> WalkPosition:
 class FoundPage(NamedTuple):
     simulated: bool
     bounds: PageBounds
-    candles: Iterator[CandlesText]
+    candles: Iterator[CandlePart]
 
 
-async def find(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
-) -> FoundPage:
+async def find(facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition) -> FoundPage:
     open_bar = OpenBar.of(facts, wanted["timeframe"])
     try:
-        return await in_thread_promptly(find_stored, facts, wanted, place, text, open_bar)
+        return await in_thread_promptly(find_stored, facts, wanted, place, open_bar)
     except TRANSIENT:
-        if (found := find_known(facts, wanted, place, text)) is None:
+        if (found := find_known(facts, wanted, place)) is None:
             raise
         return found
 
 
 def find_stored(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm, open_bar: OpenBar
+    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, open_bar: OpenBar
 ) -> FoundPage:
     simulated, timeframe = present_kind(facts.id), wanted["timeframe"]
     refuse_another_kind(facts, place, simulated)
@@ -395,24 +380,23 @@ def find_stored(
     end_ms = open_bar.end_ms(simulated, timeframe, place.end_ms)
     bounds = find_bounds(series, place.after_ms, end_ms, wanted["limit"])
     last_ms = place.after_ms if bounds.last_ms is None else bounds.last_ms
-    return FoundPage(simulated, bounds, read_parts(series, place.after_ms, last_ms, text))
+    parts = read_parts(series, place.after_ms, last_ms, has_basis=bool(wanted["expand"]))
+    return FoundPage(simulated, bounds, parts)
 
 
-def find_known(
-    facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, text: TextForm
-) -> FoundPage | None:
+def find_known(facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition) -> FoundPage | None:
     """The same of what this process has in memory: the last candles, if they reach back far enough. It does
     not know what they are made of."""
     history = runtime.prices.candles(facts)
     rows = history.rows(wanted["timeframe"], KEPT, closed_only=True)
-    if text.has_basis or history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
+    if wanted["expand"] or history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
         return None
     refuse_another_kind(facts, place, history.simulated)
     rest = [row for row in rows if place.after_ms < row.opened_ms < place.end_ms]
     page = rest[: wanted["limit"]]
     bounds = PageBounds(page[-1].opened_ms if page else None, len(rest) > len(page))
-    joined = CandlesText(text.separator.join(text.encode(row, "") for row in page), len(page), is_last=True)
-    return FoundPage(history.simulated, bounds, iter([joined] if page else []))
+    part = CandlePart([wire_candle(row) for row in page], is_last=True)
+    return FoundPage(history.simulated, bounds, iter([part] if page else []))
 
 
 def refuse_another_kind(facts: InstrumentFacts, place: WalkPosition, simulated: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
@@ -27,10 +27,10 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import KEPT, CandleRow, EncodedBars, encode_row
+from market.prices.history import KEPT, CandleRow, EncodedBars, OhlcvCandle, encode_candles
 from market.prices.quotes import Quote
 from market.store import present_kind
-from market.store.candle_texts import StoredSeries, read_more
+from market.store.candle_rows import StoredSeries, read_bases
 
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
@@ -46,7 +46,7 @@ REFUSALS = (
 BASIS = "basis"
 EXPAND_BASIS = "`basis`: what each candle is made of, and whether something of it was missed."
 # Of one that still forms, or is just being written.
-UNKNOWN = ',"basis":null,"partial":null'
+UNKNOWN = None, None
 
 
 class BarsQuerySerializer(QuerySerializer):
@@ -87,35 +87,6 @@ class SymbolQuote(msgspec.Struct):
     ask: Ask
     spread: Spread
     timestamp: QuotedAt
-
-
-class OhlcvCandle(msgspec.Struct):
-    component: ClassVar[str] = "Candle"
-
-    time: Annotated[Moment, Meta(description="The start of the interval.")]
-    open: Annotated[float, Meta(description="The first price.")]
-    high: Annotated[float, Meta(description="The highest price.")]
-    low: Annotated[float, Meta(description="The lowest price.")]
-    close: Annotated[float, Meta(description="The last price.")]
-    volume: Annotated[
-        float, Meta(ge=0, description="The size of the trades, or the number of ticks; see `volume_kind`.")
-    ]
-    basis: Annotated[
-        str | None | UnsetType,
-        openapi(
-            enum=["ticks", "venue", "trades", "import", None],
-            description="Of what it is made, or partly made: `trades` of a venue, a file (`import`), a "
-            "`venue`'s own bars of bid and ask, or ticks alone. Null until it is closed and stored. Only on "
-            "request.",
-        ),
-    ] = UNSET
-    partial: Annotated[
-        bool | None | UnsetType,
-        Meta(
-            description="Whether something of it was missed, and did not come in time. Null until it is "
-            "closed and stored. Only on request."
-        ),
-    ] = UNSET
 
 
 Candles = Annotated[list[OhlcvCandle], Meta(description="Candles, oldest first.")]
@@ -197,14 +168,19 @@ async def with_basis(
     facts: InstrumentFacts, timeframe: str, rows: Sequence[CandleRow], quote: Quote, headers: dict[str, str]
 ) -> Answer:
     """What a candle is made of only the database knows."""
-    more = await in_thread_promptly(basis_since, facts, timeframe, rows[0].opened_ms) if rows else {}
-    encoded = b",".join([encode_row(row, more.get(row.opened_ms, UNKNOWN)) for row in rows])
-    bars = EncodedBars(encoded, b"", None)
+    known = await in_thread_promptly(bases_of, facts, timeframe, rows) if rows else {}
+    candles = [
+        OhlcvCandle(iso_s(row.opened_ms), *row[1:], *known.get(row.opened_ms, UNKNOWN)) for row in rows
+    ]
+    bars = EncodedBars(encode_candles(candles), b"", None)
     return Answer(b"".join(framed(facts.symbol, timeframe, bars, quote)), headers)
 
 
-def basis_since(facts: InstrumentFacts, timeframe: str, since_ms: int) -> dict[int, str]:
-    return read_more(StoredSeries(facts.id, facts.digits, timeframe, present_kind(facts.id)), since_ms)
+def bases_of(
+    facts: InstrumentFacts, timeframe: str, rows: Sequence[CandleRow]
+) -> dict[int, tuple[str, bool]]:
+    series = StoredSeries(facts.id, facts.digits, timeframe, present_kind(facts.id))
+    return read_bases(series, rows[0].opened_ms, rows[-1].opened_ms)
 
 
 def framed(symbol: str, timeframe: str, bars: EncodedBars, quote: Quote) -> tuple[bytes, ...]:

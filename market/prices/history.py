@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
-from core.plain_json import number
+from core.plain_json import encode, number
+from core.struct_schemas import Moment, openapi
 from core.times import MINUTE_MS, iso_s
 
 from .candles import (
@@ -170,19 +172,55 @@ def _rounded(row: CandleRow, digits: int) -> CandleRow:
     return CandleRow(opened_ms, *prices, round(volume, VOLUME_DECIMALS))
 
 
-def encode_row(row: CandleRow, more: str = "") -> bytes:
-    opened, high, low, close, volume = map(number, row[1:])
-    return (
-        f'{{"time":"{iso_s(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
-        f'"volume":{volume}{more}}}'
-    ).encode()
+class OhlcvCandle(msgspec.Struct, gc=False):
+    component: ClassVar[str] = "Candle"
+
+    time: Annotated[Moment, Meta(description="The start of the interval.")]
+    open: Annotated[float, Meta(description="The first price.")]
+    high: Annotated[float, Meta(description="The highest price.")]
+    low: Annotated[float, Meta(description="The lowest price.")]
+    close: Annotated[float, Meta(description="The last price.")]
+    volume: Annotated[
+        float, Meta(ge=0, description="The size of the trades, or the number of ticks; see `volume_kind`.")
+    ]
+    basis: Annotated[
+        str | None | UnsetType,
+        openapi(
+            enum=["ticks", "venue", "trades", "import", None],
+            description="Of what it is made, or partly made: `trades` of a venue, a file (`import`), a "
+            "`venue`'s own bars of bid and ask, or ticks alone. Null until it is closed and stored. Only on "
+            "request.",
+        ),
+    ] = UNSET
+    partial: Annotated[
+        bool | None | UnsetType,
+        Meta(
+            description="Whether something of it was missed, and did not come in time. Null until it is "
+            "closed and stored. Only on request."
+        ),
+    ] = UNSET
+
+
+def wire_candle(row: CandleRow) -> OhlcvCandle:
+    return OhlcvCandle(iso_s(row.opened_ms), *row[1:])
+
+
+def encode_row(row: CandleRow) -> bytes:
+    return encode(wire_candle(row))
+
+
+def encode_candles(candles: Sequence[OhlcvCandle]) -> bytes:
+    """The members of a JSON array, without its brackets."""
+    return encode(candles)[1:-1]
 
 
 CSV_FIELDS = "time,open,high,low,close,volume"
 
 
-def row_of_csv(row: CandleRow, more: str = "") -> str:
-    return ",".join([iso_s(row.opened_ms), *map(number, row[1:])]) + f"{more}\n"
+def csv_line(candle: OhlcvCandle) -> str:
+    prices = map(number, (candle.open, candle.high, candle.low, candle.close, candle.volume))
+    more = "" if candle.partial is UNSET else f",{candle.basis},{str(candle.partial).lower()}"
+    return f"{candle.time},{','.join(prices)}{more}\n"
 
 
 class EncodedBars(msgspec.Struct):

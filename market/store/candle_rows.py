@@ -1,23 +1,25 @@
-"""Closed candles to and from the database, in batches and off the event loop, in partitions where PostgreSQL
-holds them."""
+"""Closed candles to and from the database, in batches and pages and off the event loop, in partitions where
+PostgreSQL holds them."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import FloatField
-from django.db.models.functions import Cast
+from django.db.models import CharField, F, FloatField, QuerySet, Value
+from django.db.models.functions import Cast, Concat, StrIndex
+from django.db.models.lookups import Exact
 
-from core.times import MINUTE_MS, epoch_ms, moment
+from core.database import CompiledQuery
+from core.times import MINUTE_MS, epoch_ms, moment, read_iso
 from instruments.facts import InstrumentFacts
 from instruments.sources import is_simulated
 from market.models import Candle, LastQuote
-from market.prices.candles import DAY_MS, TIMEFRAMES, PriceBar, interval_start
-from market.prices.history import KEPT, StoredCandle
+from market.prices.candles import DAY_MS, TIMEFRAMES, VOLUME_DECIMALS, PriceBar, interval_start
+from market.prices.history import KEPT, OhlcvCandle, StoredCandle
 
 # The months of 1m candles. On PostgreSQL each is a table of its own, so that an old one goes at once. A
 # candle without a month is kept in the rest, and moves when its month is made.
@@ -116,27 +118,13 @@ def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
     cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")
 
 
-# Whose data are stored of an instrument, and how what may not be handed on is left out of it.
 def stored_sources(instrument_id: int) -> set[str]:
-    """As candles keep them, and as far back as they are served: `kraken+binance`."""
+    """Whose data are stored of an instrument, as far back as they are served: `kraken+binance`."""
     found = set(LastQuote.objects.filter(pk=instrument_id).values_list("source", flat=True))
     for timeframe in TIMEFRAMES:
         newest = Candle.objects.filter(instrument=instrument_id, timeframe=timeframe).order_by("-opened_at")
         found.update(newest.values_list("source", flat=True)[:KEPT])
     return found
-
-
-def leave_out(withheld: Sequence[str]) -> tuple[str, list[str]]:
-    """Conditions on candles, and their parameters: none of it is of one of these sources."""
-    conditions, parameters = "", list[str]()
-    find = "strpos" if connection.vendor == "postgresql" else "instr"
-    for name in withheld:
-        lead = name.partition(":")[0]
-        # As `instruments.catalogue.is_covered` has it.
-        for part in dict.fromkeys((f"+{name}+", f"+{name}:", f"+{lead}+")):
-            conditions += f" AND {find}('+' || source || '+', %s) = 0"
-            parameters.append(part)
-    return conditions, parameters
 
 
 logger = logging.getLogger(__name__)
@@ -171,11 +159,10 @@ OPENED_MS = {
     "sqlite": "CAST(strftime('%%s', opened_at) AS integer) * 1000",
 }
 CLOCK = [f"{minute // 60:02}:{minute % 60:02}" for minute in range(24 * 60)]
-OF_SERIES = "WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
     f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, "  # noqa: S608 - names of our own
-    f"source, partial, by_venue{{more}} FROM {TABLE} {OF_SERIES}"
+    f"source, partial, by_venue FROM {TABLE} WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 )
 
 
@@ -301,7 +288,7 @@ def read_minutes_since(
 
 def _read(which: str, *parameters: Any) -> list[StoredCandle]:
     """Past the ORM, which would take three times as long to convert the rows."""
-    read = READ.format(opened_ms=OPENED_MS[connection.vendor], more="")
+    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
     with connection.cursor() as cursor:
         cursor.execute(f"{read} {which}", parameters)
         rows: list[StoredCandle] = cursor.fetchall()
@@ -312,3 +299,124 @@ def candle_of(values: Sequence[Any]) -> PriceBar:
     opened_at, open_, high, low, close, volume, ask_high, ask_low, *source = values
     ask_high, ask_low = (high, low) if ask_high is None else (ask_high, ask_low)
     return PriceBar(epoch_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low, *source)
+
+
+PART = 1_000
+"""Candles of a page that are read and encoded at once."""
+
+# No index says which are withheld. A page ends here though it has less, or none: a query over millions of
+# them would outlast the patience of its request.
+MOST_LOOKED_AT = 100_000
+
+# Read as text: to make a time of each and a text of that takes twice as long.
+ON_THE_WIRE = {"opened_at_": Cast("opened_at", CharField()), **dict(islice(FLOATS.items(), 5))}
+MADE_OF = ("basis", "source", "by_venue", "partial")
+
+
+def without_sources(candles: QuerySet[Candle], withheld: Iterable[str]) -> QuerySet[Candle]:
+    """Those that are of none of these sources, not even partly."""
+    sources = Concat(Value("+"), F("source"), Value("+"))
+    for name in withheld:
+        lead = name.partition(":")[0]
+        # As `instruments.catalogue.is_covered` has it.
+        for part in dict.fromkeys((f"+{name}+", f"+{name}:", f"+{lead}+")):
+            candles = candles.filter(Exact(StrIndex(sources, Value(part)), 0))
+    return candles
+
+
+class StoredSeries(NamedTuple):
+    instrument_id: int
+    digits: int
+    timeframe: str
+    simulated: bool
+    withheld: tuple[str, ...] = ()
+    """Sources whose candles are left out."""
+
+    def opened(self, after_ms: int, before_ms: int) -> QuerySet[Candle]:
+        """After one moment and before another, oldest first."""
+        candles = Candle.objects.filter(
+            instrument=self.instrument_id,
+            simulated=self.simulated,
+            timeframe=self.timeframe,
+            opened_at__gt=moment(after_ms),
+            opened_at__lt=moment(before_ms),
+        ).order_by("opened_at")
+        return without_sources(candles, self.withheld)
+
+
+class PageBounds(NamedTuple):
+    last_ms: int | None
+    """When the last candle of the page opened, or what was looked at ended; None where there is none."""
+    has_more: bool
+
+
+class CandlePart(NamedTuple):
+    candles: list[OhlcvCandle]
+    is_last: bool = False
+
+
+def find_bounds(series: StoredSeries, after_ms: int, end_ms: int, limit: int) -> PageBounds:
+    """Of the candles that opened after one moment and before another, oldest first."""
+    stop_ms = _end_of_look(series, after_ms, end_ms) if series.withheld else None
+    opens = series.opened(after_ms, stop_ms or end_ms).values_list("opened_at", flat=True)
+    found = list(opens[limit - 1 : limit + 1])
+    if stop_ms is not None and len(found) < 2:
+        return PageBounds(stop_ms - 1, has_more=True)
+    last = found[0] if found else opens.last()
+    return PageBounds(None if last is None else epoch_ms(last), len(found) > 1)
+
+
+def _end_of_look(series: StoredSeries, after_ms: int, end_ms: int) -> int | None:
+    """When the first candle opened that is not looked at for this page; None if all are."""
+    opens = series._replace(withheld=()).opened(after_ms, end_ms).values_list("opened_at", flat=True)
+    stop = next(iter(opens[MOST_LOOKED_AT : MOST_LOOKED_AT + 1]), None)
+    return None if stop is None else epoch_ms(stop)
+
+
+def read_parts(
+    series: StoredSeries, after_ms: int, last_ms: int, *, has_basis: bool = False
+) -> Iterator[CandlePart]:
+    """The candles that opened after one moment and not after another. Nothing is held between two parts."""
+    candles = series.opened(after_ms, last_ms + 1).annotate(**ON_THE_WIRE)
+    query = PartsQuery(candles.values_list(*ON_THE_WIRE, *(MADE_OF if has_basis else ()))[:PART])
+    # Where there are none, what was to come is past its retention by now.
+    while after_ms < last_ms and (rows := query.rows()):
+        part = _on_the_wire(rows, series.digits)
+        before_ms, after_ms = after_ms, epoch_ms(read_iso(part[-1].time))
+        query.go_on(before_ms, after_ms)
+        yield CandlePart(part, is_last=after_ms == last_ms)
+
+
+class PartsQuery(CompiledQuery):
+    """Compiled once for all parts of a page, which takes a fifth of the time of reading one."""
+
+    def go_on(self, before_ms: int, after_ms: int) -> None:
+        adapt = connection.ops.adapt_datetimefield_value
+        before, after = adapt(moment(before_ms)), adapt(moment(after_ms))
+        self._params = tuple(after if param == before else param for param in self._params)
+
+
+def _on_the_wire(rows: list[tuple[Any, ...]], digits: int) -> list[OhlcvCandle]:
+    """Column by column, and each price once, which takes half as long as row by row."""
+    opens, *values = zip(*rows, strict=True)
+    times = [f"{at[:10]}T{at[11:19]}Z" for at in opens]
+    rounded = {price: round(price, digits) for price in set().union(*values[:4])}
+    prices = [map(rounded.__getitem__, column) for column in values[:4]]
+    volumes = map(round, values[4], repeat(VOLUME_DECIMALS))
+    made_of = [map(basis_of, *values[5:8]), values[8]] if values[5:] else []
+    return [*map(OhlcvCandle, times, *prices, volumes, *made_of)]
+
+
+def read_bases(series: StoredSeries, first_ms: int, last_ms: int) -> dict[int, tuple[str, bool]]:
+    """When each of these candles opened, what it is made of, and whether it is partial."""
+    rows = series.opened(first_ms - 1, last_ms + 1).values_list("opened_at", *MADE_OF)
+    return {epoch_ms(at): (basis_of(*made_of), partial) for at, *made_of, partial in rows}
+
+
+def basis_of(basis: str, source: str, by_venue: bool) -> str:
+    """Of what contains several, the first."""
+    if basis in ("trades", "import"):
+        return basis
+    if "import" in source.split("+"):
+        return "import"
+    return "venue" if by_venue else "ticks"

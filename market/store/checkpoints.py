@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, connection, models, transaction
+from django.db.models import Exists, FloatField, OuterRef, Subquery
+from django.db.models.functions import Cast
 from msgspec import to_builtins
 
 from core.plain_json import encode
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from instruments.sources import is_simulated
-from market.models import AbsorptionWindows, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
+from market.models import AbsorptionWindows, Candle, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
 from market.prices.candles import PriceBar
 from market.prices.order_flow import FlowState, MinuteFlow
 from market.prices.records import JournalPosition, Tick
 
-from .candle_rows import FLOATS, OPENED_MS, PRICES, CandleToWrite, candle_of, leave_out, write_candles
-from .candle_rows import TABLE as CANDLES
+from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, without_sources, write_candles
 from .lease import Lease
 
 # Rows that replace what is there, many at once and past the ORM, which takes three times as long.
@@ -72,27 +73,13 @@ def time_text(time_ms: int) -> str:
     return str(connection.ops.adapt_datetimefield_value(moment(time_ms)))
 
 
-# The order flow of closed minutes, to and from the database, past the ORM.
+# The order flow of closed minutes, to and from the database.
 VOLUMES = ("bid_volume", "ask_volume", "cumulative_delta")
 PUT = Upsert(
     OrderFlowMinute, *("instrument_id", "simulated", "opened_at"), *VOLUMES, "absorptions", key_columns=3
 )
 
-# Of the kind that the instrument's prices are of now.
-FLOWS = OrderFlowMinute._meta.db_table
-READ_AS = ", ".join(f"CAST({name} AS double precision)" for name in VOLUMES)
-READ = (
-    f"SELECT {{opened_ms}}, {READ_AS}, absorptions "  # noqa: S608 - names of our own
-    f"FROM {FLOWS} WHERE instrument_id = %s "
-    f"AND simulated = (SELECT simulated FROM {LastQuote._meta.db_table} WHERE instrument_id = %s)"
-)
-
-# They keep no sources, and their candles do, which are kept as long.
-OF_CANDLES = (
-    f"SELECT 1 FROM {CANDLES} AS candle WHERE candle.instrument_id = {FLOWS}.instrument_id "  # noqa: S608 - names of our own
-    f"AND candle.simulated = {FLOWS}.simulated AND candle.timeframe = '1m' "
-    f"AND candle.opened_at = {FLOWS}.opened_at"
-)
+VOLUMES_AS_FLOATS = {f"{name}_": Cast(name, FloatField()) for name in VOLUMES}
 
 
 class FlowToWrite(NamedTuple):
@@ -128,21 +115,21 @@ def read_flows(
 ) -> list[MinuteFlow]:
     """Those of the present kind between two moments, oldest first: the first ones from the start on, or
     without a start the last ones. What came from `withheld` sources is left out."""
-    conditions, parameters = "", list[Any]([instrument_id, instrument_id])
-    for compared, time_ms in ((">=", start_ms), ("<", end_ms)):
-        if time_ms is not None:
-            conditions += f" AND opened_at {compared} %s"
-            parameters.append(connection.ops.adapt_datetimefield_value(moment(time_ms)))
+    kind = LastQuote.objects.filter(pk=instrument_id).values("simulated")
+    flows = OrderFlowMinute.objects.filter(instrument=instrument_id, simulated=Subquery(kind))
+    if start_ms is not None:
+        flows = flows.filter(opened_at__gte=moment(start_ms))
+    if end_ms is not None:
+        flows = flows.filter(opened_at__lt=moment(end_ms))
     if withheld:
-        allowed, sources = leave_out(withheld)
-        conditions += f" AND EXISTS ({OF_CANDLES}{allowed})"
-        parameters += sources
-    order = "DESC" if start_ms is None else "ASC"
-    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
-    with connection.cursor() as cursor:
-        cursor.execute(f"{read}{conditions} ORDER BY opened_at {order} LIMIT %s", [*parameters, limit])
-        rows = [MinuteFlow(*row) for row in cursor.fetchall()]
-    return rows[::-1] if start_ms is None else rows
+        # They keep no sources, and their candles do, which are kept as long.
+        key = {name: OuterRef(name) for name in ("instrument", "simulated", "opened_at")}
+        flows = flows.filter(Exists(without_sources(Candle.objects.filter(timeframe="1m", **key), withheld)))
+    columns = "opened_at", *VOLUMES_AS_FLOATS, "absorptions"
+    rows = flows.annotate(**VOLUMES_AS_FLOATS).values_list(*columns)
+    found = rows.order_by("-opened_at" if start_ms is None else "opened_at")[:limit]
+    minutes = [MinuteFlow(epoch_ms(at), *values) for at, *values in found]
+    return minutes[::-1] if start_ms is None else minutes
 
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from instruments.facts import InstrumentFacts
 from market.management.terminal import find_instrument
 from market.models import Candle
 from market.prices.candles import COARSER, TIMEFRAMES
-from market.prices.history import CSV_FIELDS, CandleRow, encode_row, row_of, row_of_csv
+from market.prices.history import CSV_FIELDS, CandleRow, csv_line, encode_row, row_of, wire_candle
 from market.store.candle_rows import FLOATS, candle_of
 from market.store.series import present_kind
 
@@ -64,7 +64,7 @@ def read_rows(
 def as_csv(rows: Iterator[CandleRow]) -> Iterator[str]:
     yield CSV_FIELDS
     for row in rows:
-        yield row_of_csv(row)
+        yield csv_line(wire_candle(row))
 
 
 def at(text: str) -> datetime:

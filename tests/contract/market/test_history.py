@@ -116,10 +116,9 @@ def test_row_is_the_bar_of_the_market_path_digit_for_digit(shared: Api) -> None:
     assert of_history == of_market
 
 
-@pytest.mark.parametrize("digits", [5, 1], ids=["by the database", "by us"])
-def test_candle_says_on_request_what_it_is_made_of_and_whether_it_is_whole(shared: Api, digits: int) -> None:
-    symbol = f"MADE{digits}"
-    make_instrument(symbol, digits=digits)
+def test_candle_says_on_request_what_it_is_made_of_and_whether_it_is_whole(shared: Api) -> None:
+    symbol = "MADE"
+    make_instrument(symbol)
     facts, history = catalogue.get(symbol), runtime.prices.history(catalogue.get(symbol))
     made = [
         ("kraken", "trades", {}),

@@ -16,6 +16,7 @@ from core.times import MINUTE_MS
 from market import runtime
 from market.api.history import MOST_OF_AN_ACCOUNT, MOST_PAGES, open_pages
 from market.prices.history import KEPT
+from market.store.candle_rows import PART
 from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.databases.queries import around_statements
@@ -42,11 +43,11 @@ def _nothing_is_left(shared: Api) -> Iterator[None]:
 
 
 def parts_read(asked: list[str]) -> int:
-    return sum("group_concat(" in each or "string_agg(" in each for each in asked)
+    return sum(each.endswith(f" LIMIT {PART}") for each in asked)
 
 
 class SlowDatabase:
-    """Answers the first statement that reads candles as text; the others wait."""
+    """Answers the first statement that reads a part of a page; the others wait."""
 
     def __init__(self) -> None:
         self.read: list[str] = []
@@ -109,7 +110,7 @@ def test_refusal_and_head_leave_no_page_open(shared: Api, query: str) -> None:
 
 
 class FailingDatabase:
-    """Answers some statements that read candles as text, then none."""
+    """Answers some statements that read a part of a page, then none."""
 
     def __init__(self, answered: int) -> None:
         self._left = answered

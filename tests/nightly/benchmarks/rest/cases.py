@@ -72,7 +72,7 @@ BOUNDS = (
     Bound("100 bars", FASTAPI, 2.0, 2.0),
     Bound("signals", FASTAPI, 1.5, 1.5),
     Bound("news", FASTAPI, 1.5, 1.5),
-    Bound("10,000 candles", FASTAPI, 5.0, 5.0),
+    Bound("10,000 candles", FASTAPI, 3.0, 3.0),
     # A shared limit costs a round trip, so half as fast is fast enough.
     Bound("100 bars", FASTAPI, 1.0, 1.0, of=SHARED),
     Bound("signals", FASTAPI, 0.75, 0.75, of=SHARED),

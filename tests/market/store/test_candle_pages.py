@@ -1,8 +1,8 @@
-"""The text that the database writes is the one that is made of the same row here."""
+"""Pages of stored candles: which are in a page, and that they are encoded as those in memory are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import example, given
@@ -13,17 +13,9 @@ from instruments.catalogue import catalogue, may_be_handed_on
 from instruments.models import Instrument
 from market.models import Candle
 from market.prices.candles import PriceBar
-from market.prices.history import encode_row, row_of, row_of_csv
-from market.store import candle_rows, candle_texts
-from market.store.candle_texts import (
-    AS_CSV,
-    AS_JSON,
-    PART,
-    CandlesText,
-    StoredSeries,
-    find_bounds,
-    read_parts,
-)
+from market.prices.history import encode_candles, encode_row, row_of
+from market.store import candle_rows
+from market.store.candle_rows import PART, CandlePart, StoredSeries, find_bounds, read_parts
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
@@ -69,44 +61,26 @@ def stored(instrument: Instrument) -> list[PriceBar]:
 @example(digits=2, values=[(0.615, 1.0), (2.675, 12_345_678.12345678)])
 @example(digits=8, values=[(0.00000003, 0.00000001), (8_388_608.000000001, 5e-9)])
 @example(digits=0, values=[(100.0, 20.0), (2.5, 3.0), (0.5, 1e15)])
-def test_text_is_the_row_encoded_here(digits: int, values: list[tuple[float, float]]) -> None:
+def test_stored_candle_is_encoded_as_one_in_memory_is(digits: int, values: list[tuple[float, float]]) -> None:
     Candle.objects.all().delete()
     instrument = Instrument.objects.filter(symbol="EURUSD").first() or make_instrument("EURUSD")
     write(instrument, *(bar(number, *value) for number, value in enumerate(values)))
     rows = [row_of(each, digits) for each in stored(instrument)]
     last_ms = rows[-1].opened_ms
 
-    for form, expected in (
-        (AS_JSON, b",".join(map(encode_row, rows)).decode()),
-        (AS_CSV, "".join(map(row_of_csv, rows))),
-    ):
-        parts = candle_texts.read_parts(series(instrument, digits), AFTER_MS, last_ms, form)
-        assert list(parts) == [(expected, len(rows), True)]
+    (part,) = read_parts(series(instrument, digits), AFTER_MS, last_ms)
+    assert encode_candles(part.candles) == b",".join(map(encode_row, rows))
+    assert part.is_last
 
 
-USUAL = [(1.08412, 0.1 + 0.2), (65.432, 12_345.678), (1.0, 1e9)]
-SIZES = (0.00012, 9.87654, 99.99999, 100.0, 12_345.67891, 1_234_567.25, 99_999_999.5)
-USUAL += [(price, volume) for price in SIZES for volume in (0.0, 5.0, 1e8, 12_345.678)]
-
-
-@pytest.mark.parametrize(
-    ("pairs", "statements"), [(USUAL, 1), ([(1.084125, 1.0)], 2), ([(1.5, 12_345_678.25)], 2)]
-)
-def test_database_writes_all_but_the_rows_that_it_may_round_differently(
-    instrument: Instrument, pairs: list[tuple[float, float]], statements: int
-) -> None:
-    """Rows that are written here are right too, and would hide that the database writes none."""
-    bars = [bar(number, *pair) for number, pair in enumerate(pairs)]
-    write(instrument, *bars)
-    with count_queries() as asked:
-        list(candle_texts.read_parts(series(instrument), AFTER_MS, bars[-1].opened_ms, AS_JSON))
-    assert len(asked) == statements
-
-
-def read(asked: StoredSeries, limit: int = 10_000) -> list[CandlesText]:
-    bounds = candle_texts.find_bounds(asked, AFTER_MS, 2 * NOON_MS, limit)
+def read(asked: StoredSeries, limit: int = 10_000) -> list[CandlePart]:
+    bounds = find_bounds(asked, AFTER_MS, 2 * NOON_MS, limit)
     assert bounds.last_ms is not None
-    return list(candle_texts.read_parts(asked, AFTER_MS, bounds.last_ms, AS_CSV))
+    return list(read_parts(asked, AFTER_MS, bounds.last_ms))
+
+
+def minutes_of(parts: Iterable[CandlePart]) -> list[str]:
+    return [candle.time[14:16] for part in parts for candle in part.candles]
 
 
 @pytest.mark.parametrize("limit", [1, PART - 1, PART, PART + 1, PART + 3, PART + 4])
@@ -115,29 +89,29 @@ def test_page_has_as_many_candles_as_there_are_up_to_its_limit(instrument: Instr
     assert find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit) == (None, False)
     write(instrument, *(bar(number, 1.5) for number in range(total)))
 
-    bounds = candle_texts.find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit)
+    bounds = find_bounds(series(instrument), AFTER_MS, 2 * NOON_MS, limit)
     parts = read(series(instrument), limit)
 
     held = min(limit, total)
     assert bounds.last_ms == NOON_MS + (held - 1) * MINUTE_MS
     assert bounds.has_more is (limit < total)
-    assert [part.candles for part in parts] == [PART, held - PART] if held > PART else [held]
+    assert [len(part.candles) for part in parts] == [PART, held - PART] if held > PART else [held]
     assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
 
 
-def begun(instrument: Instrument, missing: int | None = None) -> tuple[CandlesText, Iterator[CandlesText]]:
+def begun(instrument: Instrument, missing: int | None = None) -> tuple[CandlePart, Iterator[CandlePart]]:
     """The first part of a page of two, and the rest that is still to be read."""
     write(instrument, *(bar(number, 1.5) for number in range(2 * PART) if number != missing))
     last_ms = NOON_MS + (2 * PART - 1) * MINUTE_MS
-    parts = candle_texts.read_parts(series(instrument), AFTER_MS, last_ms, AS_CSV)
+    parts = read_parts(series(instrument), AFTER_MS, last_ms)
     return next(parts), parts
 
 
 def test_minute_that_comes_into_a_page_while_it_is_sent_is_in_it_once(instrument: Instrument) -> None:
     first, rest = begun(instrument, missing=2 * PART - 7)
     write(instrument, bar(2 * PART - 7, 1.5))
-    lines = "".join(part.text for part in [first, *rest]).splitlines()
-    assert len(lines) == len(set(lines)) == 2 * PART
+    times = [candle.time for part in [first, *rest] for candle in part.candles]
+    assert len(times) == len(set(times)) == 2 * PART
 
 
 def test_years_without_candles_cost_a_question(instrument: Instrument) -> None:
@@ -145,9 +119,9 @@ def test_years_without_candles_cost_a_question(instrument: Instrument) -> None:
     with count_queries() as asked:
         parts = read(series(instrument))
 
-    assert [part.candles for part in parts] == [1, 2]
-    # The bounds, twice as there are fewer; two parts; between them nothing, and where it goes on.
-    assert len(asked) == 6
+    assert [len(part.candles) for part in parts] == [3]
+    # The bounds, twice as there are fewer, and a part.
+    assert len(asked) == 3
 
 
 def test_candles_that_are_gone_before_they_are_read_are_no_fault(instrument: Instrument) -> None:
@@ -175,15 +149,15 @@ SOURCES = (
 )
 def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld: str) -> None:
     write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(SOURCES)))
-    lines = "".join(part.text for part in read(series(instrument, 5, *withheld.split()))).splitlines()
+    found = minutes_of(read(series(instrument, 5, *withheld.split())))
     may = [n for n, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld.split())]
-    assert [line[14:16] for line in lines] == [f"{number:02}" for number in may]
+    assert found == [f"{number:02}" for number in may]
 
 
 def test_a_page_looks_at_so_many_withheld_candles(
     instrument: Instrument, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("market.store.candle_texts.MOST_LOOKED_AT", 10)
+    monkeypatch.setattr("market.store.candle_rows.MOST_LOOKED_AT", 10)
     sources = ["binance", *["kraken"] * 34, *["binance"] * 12]
     write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(sources)))
     asked, after_ms, pages, has_more = series(instrument, 5, "kraken"), AFTER_MS, list[list[str]](), True
@@ -191,8 +165,7 @@ def test_a_page_looks_at_so_many_withheld_candles(
     while has_more:
         bounds = find_bounds(asked, after_ms, NOON_MS + 60 * MINUTE_MS, 5)
         assert bounds.last_ms is not None
-        text = "".join(part.text for part in read_parts(asked, after_ms, bounds.last_ms, AS_CSV))
-        pages.append([line[14:16] for line in text.splitlines()])
+        pages.append(minutes_of(read_parts(asked, after_ms, bounds.last_ms)))
         after_ms, has_more = bounds.last_ms, bounds.has_more
 
     open_ones = [f"{number:02}" for number in range(35, 47)]
