@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
+from rest_framework.decorators import action
 from rest_framework.request import Request
 
 from accounts.models import User
@@ -216,7 +217,10 @@ SAMPLE = Ledger(
 )
 
 
-class LedgerViewSet(ApiViewSet):
+class LedgerActions(ApiViewSet):
+    """Of the signals: `/api/signals/ledger`."""
+
+    @action(detail=False)  # type: ignore[type-var]
     @describes(
         "listLedger",
         Ledger,
@@ -226,7 +230,7 @@ class LedgerViewSet(ApiViewSet):
         details=ABOUT,
         query=[LedgerQuerySerializer],
     )
-    async def list(self, request: Request) -> Answer:
+    async def ledger(self, request: Request) -> Answer:
         wanted = self.parameters(LedgerQuerySerializer)
         return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 

@@ -21,11 +21,12 @@ from core.contract.parameters import (
 from core.contract.ranges import Cursors, Range, RangeSerializer, read_range
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
-from core.viewset import ApiViewSet
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal, SignalQuerySet
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, find
 from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, AnySignal, encode_signal
+
+from .ledger import LedgerActions
 
 CURSORS = Cursors("signals")
 Rows = Sequence[tuple[Any, ...]]
@@ -75,7 +76,7 @@ class SignalList(msgspec.Struct):
     ] = UNSET
 
 
-class SignalViewSet(ApiViewSet):
+class SignalViewSet(LedgerActions):
     lookup_field, lookup_value_regex = "id", "[^/]+"
 
     @describes(

@@ -1,12 +1,10 @@
 from core.viewset import ApiRouter
 
-from .ledger import LedgerViewSet
 from .proof import ProofViewSet
 from .publishers import PublisherViewSet
 from .signals import SignalViewSet
 
 router = ApiRouter()
-router.register("signals/ledger", LedgerViewSet, "ledger")
 router.register("signals", SignalViewSet, "signals")
 router.register("signals", ProofViewSet, "proof")
 router.register("publishers", PublisherViewSet, "publishers")
