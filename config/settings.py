@@ -9,6 +9,8 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
+from core.redis.urls import channel_layer
+
 from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_url, var_dir
 from .installation import DATABASE, known_secret
 
@@ -166,6 +168,8 @@ CACHES = {
 REDIS_URL = env.text("REDIS_URL")
 REDIS_PREFIX = env.text("REDIS_PREFIX")
 # A Redis of its own for the market's ticks, and a replica of it from which the processes here read.
+# Wake-ups between processes, and nothing else: ticks never pass it, and the outbox has what it loses.
+CHANNEL_LAYERS = {"default": channel_layer(REDIS_URL, REDIS_PREFIX, within_s=0.5 * DEADLINES_TIMES)}
 BUS_REDIS_URL, BUS_REPLICA_URL = env.text("BUS_REDIS_URL"), env.text("BUS_REPLICA_URL")
 if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
     raise ImproperlyConfigured("BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.")
@@ -410,6 +414,8 @@ LOGGING = {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.error": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        # It repeats each second that Redis is away; core.events says it once.
+        "channels_redis": {"level": "CRITICAL"},
         # It warns of each failed attempt; the request or command that needs a connection says it once.
         "psycopg.pool": {"level": "ERROR"},
         # It logs the address of each request, and an address may name an account.

@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from channels.layers import get_channel_layer
 from django.conf import settings
 from prometheus_client import Gauge
+from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop, cancel_and_wait, is_done_within
 from core.contract.errors import Overloaded
@@ -184,6 +186,7 @@ class EventFeed(OutboxTrust):
         self._beside: set[asyncio.Task[Any]] = set()
         """What goes on beside these until it is done."""
         self._listener = ChannelListener(self._hear)
+        self.wake_ups = WakeUps(lambda: self._wake.set())
         self._last: ControlEvent | None = None
         """All events up to this one are handled."""
         self._newest: ControlEvent | None = None
@@ -219,6 +222,7 @@ class EventFeed(OutboxTrust):
         self.tasks = [
             asyncio.create_task(self._polling.run(), name="control events"),
             asyncio.create_task(self.keep_time(), name="own time"),
+            *self.wake_ups.run(),
         ]
         if settings.REDIS_URL:
             listening = self._listener.listen(settings.REDIS_URL)
@@ -236,7 +240,11 @@ class EventFeed(OutboxTrust):
         """May be called from any thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._wake.set)
+                self._loop.call_soon_threadsafe(self._look_now)
+
+    def _look_now(self) -> None:
+        self._wake.set()
+        self.wake_ups.wake_others()
 
     async def make_sure(self) -> None:
         """Return when everything committed before has been heard. One read serves all callers that wait;
@@ -400,6 +408,53 @@ class EventFeed(OutboxTrust):
 
     async def handle(self, event: EventMessage) -> None:
         await self._see_or_leave(self._handling_of(event), HANDLE_WITHIN_S)
+
+
+# Wake-ups over the channel layer, from process to process. What it loses, the next poll brings.
+GROUP = "control-events"
+wakes_wait = LastingFault(logger, "No wake-ups from other processes: control events are polled")
+
+
+class WakeUps:
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._is_due = asyncio.Event()
+        self._channel = ""
+        self.is_listening = False
+        self._hearing, self._sending = (
+            BackgroundLoop(
+                name,
+                act,
+                fault=wakes_wait,
+                broke="Wake-ups failed",
+                passing=(RedisError, OSError),
+                after=RETRY_S,
+            )
+            for name, act in (("wake-ups", self._hear), ("waking others", self._send))
+        )
+
+    def run(self) -> list[asyncio.Task[None]]:
+        self._is_due = asyncio.Event()
+        return [asyncio.create_task(loop.run(), name=loop.name) for loop in (self._hearing, self._sending)]
+
+    def wake_others(self) -> None:
+        self._is_due.set()
+
+    async def _hear(self) -> None:
+        layer = get_channel_layer()
+        self._channel = await layer.new_channel()
+        await layer.group_add(GROUP, self._channel)
+        self.is_listening = True
+        wakes_wait.over()
+        while True:
+            message = await layer.receive(self._channel)
+            if message["by"] != self._channel:
+                self._wake()
+
+    async def _send(self) -> None:
+        await self._is_due.wait()
+        self._is_due.clear()
+        await get_channel_layer().group_send(GROUP, {"type": "wake", "by": self._channel})
 
 
 feed = EventFeed()

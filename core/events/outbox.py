@@ -135,9 +135,10 @@ readers: set[Callable[[], None]] = set()
 
 
 def nudge() -> None:
-    """Let every reader look now, after a commit."""
+    """Let every reader of this process look now, after a commit. Each wakes those of other processes."""
     for look_now in tuple(readers):
         look_now()
+    # Processes of version 0.1 hear no channel layer. This goes with the next release.
     if settings.REDIS_URL:
         send_to_processes(EventMessage())
 

@@ -130,6 +130,33 @@ def _try(address: RedisAddress) -> None:
         raise RedisUrlFault(f"cannot be used: {error}") from None
 
 
+def channel_layer(url: str, prefix: str, *, within_s: float) -> dict[str, Any]:
+    """For `CHANNEL_LAYERS`: in memory, or over Redis, apart from the installations that share it."""
+    if not url:
+        return {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    from redis.asyncio.connection import SSLConnection, UnixDomainSocketConnection
+
+    address = read_redis_address(url)
+    # As everywhere, the library does not say its name.
+    host = {
+        **address.options,
+        "driver_info": None,
+        "socket_timeout": within_s,
+        "socket_connect_timeout": within_s,
+    }
+    if address.sentinels:
+        every = {"driver_info": None, "socket_timeout": within_s, "ssl": address.is_encrypted}
+        own = address.sentinel_options | every
+        host |= {"sentinels": address.sentinels, "master_name": address.master, "sentinel_kwargs": own}
+        host["ssl"] = address.is_encrypted
+    elif address.is_socket or address.is_encrypted:
+        host["connection_class"] = UnixDomainSocketConnection if address.is_socket else SSLConnection
+    return {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [host], "prefix": f"{prefix}:{address.database}:"},
+    }
+
+
 def known_options(scheme: str) -> set[str]:
     """All others would be ignored."""
     from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection

@@ -17,7 +17,8 @@ from core.contract.errors import Overloaded
 from core.events import event_feed
 from core.events.event_feed import BATCH, EventFeed, Handler
 from core.events.kinds import EventKind
-from core.events.outbox import ChannelListener, ControlEvent, EventMessage, send_to_processes
+from core.events.outbox import ChannelListener, ControlEvent, EventMessage, readers, send_to_processes
+from core.redis.urls import channel_layer
 from core.threads import in_reserved_thread, in_thread
 from tests.patience import PATIENCE_S, until
 
@@ -326,6 +327,31 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     heard = await ours.hears(1)
     await feed.stop()
     assert heard == [2]
+
+
+@pytest.fixture(params=["in memory", "redis"])
+def layer(request: pytest.FixtureRequest, settings: Any) -> None:
+    url = "" if request.param == "in memory" else request.getfixturevalue("shared")
+    settings.CHANNEL_LAYERS = {"default": channel_layer(url, settings.REDIS_PREFIX, within_s=PATIENCE_S)}
+
+
+@pytest.mark.usefixtures("layer")
+async def test_feed_of_another_process_is_woken_over_the_channel_layer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 3600.0)
+    monkeypatch.setattr("core.events.outbox.send_to_processes", lambda event: None)
+    here, there, listener = EventFeed(), EventFeed(), Listener()
+    there.on(EventKind.INSTRUMENTS_CHANGED, listener)
+    for each in (here, there):
+        await each.start()
+        await until(lambda: each.wake_ups.is_listening)  # noqa: B023
+    readers.discard(there.look_now)
+    await publish(1)
+    heard = await listener.hears(1)
+    for each in (here, there):
+        await each.stop()
+    assert heard == [1]
 
 
 # What is known while a handler takes its time, or whoever asked went away.
