@@ -7,173 +7,35 @@ Python runs between two frames. Where they go straight to the kernel, only the s
 from __future__ import annotations
 
 import ctypes
-import os
-import platform
-import threading
-from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, repeat
 from operator import call, length_hint
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from core.times import MINUTE_MS
 from serving.websocket.connection import NO_DESCRIPTOR
 
 from .subscribers import Audience, EncodedGroup, Group, Subscriber, Write
 
-# Writes to many sockets in one call of the kernel. Linux takes a list of writes (`io_submit`), and has done
-# or refused each of them when the call returns, because none of these sockets blocks. That saves a call of
-# `send` for each: a fifth of what a short frame costs. Where there are no such lists, `send` is called for
-# each. What is submitted is as `struct iocb`, and what comes back as `struct io_event`, in linux/aio_abi.h.
-# In one call; what is written for them stays in the nearest cache.
-MOST = 256
-
-# For fewer the two calls of a list cost more than they save.
-FEWEST = 4
-
-
-class SystemCalls(NamedTuple):
-    """Their numbers: nothing that Python comes with knows them by name."""
-
-    setup: int
-    destroy: int
-    getevents: int
-    submit: int
-
-
-SYSTEM_CALLS = {"x86_64": SystemCalls(206, 207, 208, 209), "aarch64": SystemCalls(0, 1, 4, 2)}
-PWRITE = 1
-WORD_BYTES, WRITE_WORDS, EVENT_WORDS = 8, 8, 4
-# In a write the words of its frame; its operation and its socket are halves of a word.
-ADDRESS, SIZE = 3, 4
-OPERATION, DESCRIPTOR = 4, 5
-# In an event the word that says how much the kernel took; negative where it took nothing.
-RESULT = 2
-
 # `os.write` and `socket.send` release the interpreter's lock at each call, and wait for it 5 ms of each 10
 # while another thread is busy. A call through PyDLL keeps the lock.
-_libc = ctypes.PyDLL(None)
-_libc.syscall.restype = ctypes.c_long
+_send = ctypes.PyDLL(None).send
+_send.restype = ctypes.c_ssize_t
 
 Shortfall = list[tuple[int, int]]
 """The places of what the kernel did not take whole, each with how much it took: nothing where there was no
 room, or where the socket is broken."""
 
 
-class Writes(Protocol):
-    def to_all(self, descriptors: array[int], data: bytes) -> Shortfall: ...
-    def to_each(self, descriptors: Sequence[int], frames: Sequence[bytes]) -> Shortfall: ...
-
-
-class SingleWrites:
-    def to_all(self, descriptors: array[int], data: bytes) -> Shortfall:
-        number = len(descriptors)
-        return self.to_each(descriptors, [data] * number)
-
-    def to_each(self, descriptors: Sequence[int], frames: Sequence[bytes]) -> Shortfall:
-        sizes = list(map(len, frames))
-        taken = list(map(_libc.send, descriptors, frames, sizes, repeat(0)))
-        return [] if taken == sizes else shortfall(taken, sizes)
-
-
-class ListsRefused(OSError):
-    """This system takes no lists of writes."""
-
-
-class ListedWrites:
-    """Of one thread: it fills its list and submits it before another could."""
-
-    def __init__(self, calls: SystemCalls) -> None:
-        self._call, self._context = _libc.syscall, ctypes.c_ulong()
-        setup, self._destroy, self._getevents, self._submit = map(ctypes.c_long, calls)
-        if self._call(setup, ctypes.c_long(MOST), ctypes.byref(self._context)):
-            raise ListsRefused
-        writes = array("q", bytes(WORD_BYTES * WRITE_WORDS * MOST))
-        self._words = memoryview(writes)
-        self._halves = self._words.cast("B").cast("i")
-        self._halves[OPERATION :: 2 * WRITE_WORDS] = array("i", [PWRITE]) * MOST
-        start, end = writes.buffer_info()[0], WORD_BYTES * WRITE_WORDS * MOST
-        self._list = array("q", range(start, start + end, WORD_BYTES * WRITE_WORDS))
-        self._events = array("q", bytes(WORD_BYTES * EVENT_WORDS * MOST))
-        self._list_at = ctypes.c_void_p(self._list.buffer_info()[0])
-        self._events_at = ctypes.c_void_p(self._events.buffer_info()[0])
-
-    def __del__(self) -> None:
-        if self._context:
-            self._call(self._destroy, self._context)
-
-    def to_all(self, descriptors: array[int], data: bytes) -> Shortfall:
-        addresses, sizes = array("q", [address_of(data)]), array("q", [len(data)])
-        number = len(descriptors)
-        return self._write(descriptors, addresses * number, sizes * number)
-
-    def to_each(self, descriptors: Sequence[int], frames: Sequence[bytes]) -> Shortfall:
-        sizes, joined = array("q", map(len, frames)), b"".join(frames)
-        addresses = array("q", accumulate(sizes[:-1], initial=address_of(joined)))
-        return self._write(array("i", descriptors), addresses, sizes)
-
-    def _write(self, descriptors: array[int], addresses: array[int], sizes: array[int]) -> Shortfall:
-        taken, number = array("q"), len(sizes)
-        while (start := len(taken)) < number:
-            some = slice(start, start + MOST)
-            taken += self._submit_some(descriptors[some], addresses[some], sizes[some])
-        return [] if taken == sizes else shortfall(taken, sizes)
-
-    def _submit_some(self, descriptors: array[int], addresses: array[int], sizes: array[int]) -> array[int]:
-        """How much the kernel took of each, up to the first whose socket is none."""
-        number = len(sizes)
-        self._halves[DESCRIPTOR : 2 * WRITE_WORDS * number : 2 * WRITE_WORDS] = descriptors
-        self._words[ADDRESS : WRITE_WORDS * number : WRITE_WORDS] = addresses
-        self._words[SIZE : WRITE_WORDS * number : WRITE_WORDS] = sizes
-        done = max(0, self._call(self._submit, self._context, ctypes.c_long(number), self._list_at))
-        if done:
-            # They are over, in their order, so this does not wait.
-            each = ctypes.c_long(done)
-            if self._call(self._getevents, self._context, each, each, self._events_at, None) != done:
-                raise OSError("The kernel does not say what became of a list of writes.")
-        taken = self._events[RESULT : EVENT_WORDS * done : EVENT_WORDS]
-        if done < number:
-            taken.append(-1)
-        return taken
-
-
-def shortfall(taken: Sequence[int], sizes: Sequence[int]) -> Shortfall:
+def send_each(descriptors: Sequence[int], frames: Sequence[bytes]) -> Shortfall:
+    """To sockets that do not block."""
+    sizes = list(map(len, frames))
+    taken = list(map(_send, descriptors, frames, sizes, repeat(0)))
+    if taken == sizes:
+        return []
     each = enumerate(zip(taken, sizes, strict=True))
     return [(place, max(0, some)) for place, (some, size) in each if some < size]
-
-
-def address_of(data: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
-
-
-SINGLE = SingleWrites()
-
-
-class _OfThread(threading.local):
-    writes: Writes | None = None
-
-
-_own = _OfThread()
-# A child has its parent's memory, and not what the kernel keeps for it.
-os.register_at_fork(after_in_child=lambda: _own.__dict__.clear())
-
-
-def writes_to(number: int) -> Writes:
-    """How so many sockets are best written to."""
-    if number < FEWEST:
-        return SINGLE
-    if _own.writes is None:
-        _own.writes = choose(platform.system(), platform.machine())
-    return _own.writes
-
-
-def choose(system: str, machine: str) -> Writes:
-    calls = SYSTEM_CALLS.get(machine) if system == "Linux" else None
-    try:
-        return SINGLE if calls is None else ListedWrites(calls)
-    except ListsRefused:
-        return SINGLE
 
 
 PendingFrame = tuple[Audience, bytes]
@@ -221,7 +83,7 @@ class FlushPlan(NamedTuple):
 
     def send_alone(self) -> list[UnsentTail]:
         """Returns what the kernel did not take."""
-        short = writes_to(len(self.frames)).to_each(self.descriptors, self.frames)
+        short = send_each(self.descriptors, self.frames)
         return [
             (next(iter(self.alone[place].subscribers)), self.frames[place][taken:]) for place, taken in short
         ]
@@ -244,7 +106,7 @@ def assign_to_groups(pending: Iterable[PendingFrame]) -> list[Group]:
 
 def send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
     """Sends straight to the kernel. Returns what it did not take."""
-    short = writes_to(encoded.size).to_all(encoded.descriptors, data)
+    short = send_each(encoded.descriptors, [data] * len(encoded.descriptors))
     return [(encoded.direct[place], data[taken:]) for place, taken in short]
 
 

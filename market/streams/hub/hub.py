@@ -2,7 +2,7 @@
 reads too slowly is ended.
 
 What is published in one turn of the loop leaves in one write per connection. Nothing here waits, and no
-recipient has a task or an encoding of its own: 500 recipients are two lists of writes for the kernel."""
+recipient has a task or an encoding of its own."""
 
 import asyncio
 import contextlib
