@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from decimal import Context, Decimal
 from graphlib import TopologicalSorter
 from itertools import islice
@@ -128,7 +127,7 @@ WHOLE_FROM = 1e16
 
 
 def escaped(text: str) -> str:
-    return TO_ESCAPE.sub(lambda found: ESCAPES[found.group()], text)
+    return TO_ESCAPE.sub(lambda found: ESCAPES[found.group()], text) if TO_ESCAPE.search(text) else text
 
 
 def unescaped(text: str) -> str:
@@ -157,16 +156,20 @@ def plain_real(value: str | float) -> str:
     return repr(float(value))
 
 
-def plain_decimal(value: float | int | str, places: int) -> str:
-    """As Django reads it from SQLite, without the digits that a binary fraction adds."""
-    if isinstance(value, str):
-        return value
-    if abs(value) < 10 ** (SQLITE_DIGITS - places):
-        return f"{value + 0.0:.{places}f}"
-    exact = (
-        Context(prec=SQLITE_DIGITS).create_decimal_from_float(value) if isinstance(value, float) else value
-    )
-    return f"{Decimal(exact).quantize(Decimal(1).scaleb(-places), context=Context(prec=60)):f}"
+def decimal_form(places: int) -> Callable[[float | int | str], str]:
+    """As Django reads it from SQLite, without the digits that a binary fraction adds. It runs often."""
+    limit, short = 10 ** (SQLITE_DIGITS - places), f"%.{places}f"
+
+    def form(value: float | int | str) -> str:
+        if isinstance(value, str):
+            return value
+        if abs(value) < limit:
+            return short % (value + 0.0)
+        # A whole number is exact.
+        context = Context(prec=SQLITE_DIGITS) if isinstance(value, float) else Context(prec=60)
+        return f"{context.create_decimal(Decimal(value)):.{places}f}"
+
+    return form
 
 
 def digits_of(text: str) -> int:
@@ -176,7 +179,8 @@ def digits_of(text: str) -> int:
 
 def plain_moment(text: str) -> str:
     """Both databases leave out zeros of the fraction; PostgreSQL adds the time zone, which is UTC."""
-    return datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ", "microseconds")
+    whole, _, fraction = text.partition("+")[0].replace("T", " ").partition(".")
+    return f"{whole}.{fraction:0<6}"
 
 
 # How a value becomes text, from what SQLite returns or PostgreSQL's COPY writes.
@@ -192,7 +196,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 def form_of(column: Column) -> Callable[[Any], str]:
     if column.kind == "decimal":
-        return lambda value: plain_decimal(value, column.places)
+        return decimal_form(column.places)
     return FORMS.get(column.kind, str)
 
 

@@ -17,10 +17,10 @@ from operations.copying.copies import EMPTY_LEDGER, ledger_head, signs_of_life
 from operations.copying.databases import Store, open_url
 from operations.copying.tables import (
     NONE,
+    decimal_form,
     digits_of,
     escaped,
     fields_of,
-    plain_decimal,
     plain_json,
     plain_moment,
 )
@@ -75,14 +75,14 @@ def test_what_is_written_is_read_again(fields: list[str | None]) -> None:
 
 @given(st.decimals(-(10**7), 10**7, places=8, allow_nan=False))
 def test_a_decimal_comes_back_from_a_binary_fraction(value: Decimal) -> None:
-    assert Decimal(plain_decimal(float(value), 8)) == value
+    assert Decimal(decimal_form(8)(float(value))) == value
 
 
 def test_a_decimal_has_all_its_places_and_no_signed_zero() -> None:
-    assert plain_decimal(1.1, 8) == "1.10000000"
-    assert plain_decimal(-0.0, 1) == "0.0"
-    assert plain_decimal(1234567890123456, 8) == "1234567890123456.00000000"
-    assert plain_decimal(1234567890.1234567, 8) == "1234567890.12346000"
+    assert decimal_form(8)(1.1) == "1.10000000"
+    assert decimal_form(1)(-0.0) == "0.0"
+    assert decimal_form(8)(1234567890123456) == "1234567890123456.00000000"
+    assert decimal_form(8)(1234567890.1234567) == "1234567890.12346000"
 
 
 def test_digits_that_count_are_counted() -> None:
