@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 import django  # noqa: E402
+from channels.routing import URLRouter  # noqa: E402
+from django.urls import re_path  # noqa: E402
 
 from .installation import prepare  # noqa: E402
 
@@ -18,9 +19,10 @@ django.setup(set_prefix=False)
 
 from accounts.short_path import find  # noqa: E402
 from core.viewset import UnknownPathViewSet  # noqa: E402
-from market.push.session import IngestConsumer  # noqa: E402
-from market.streams.market_streams import CandlesConsumer, MarketConsumer, OrderFlowConsumer  # noqa: E402
-from news.stream import NewsConsumer  # noqa: E402
+from market.push.consumer import IngestConsumer  # noqa: E402
+from market.streams.consumer import StreamConsumer  # noqa: E402
+from market.streams.market_streams import candles, order_flow, prices  # noqa: E402
+from news.stream import news  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
@@ -28,8 +30,7 @@ from serving.http.short_path import STATE_NAME, ShortPath  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness import PATHS, answer_probe  # noqa: E402
 from serving.websocket.absent import ask_for_websocket, refuse_stream  # noqa: E402
-from serving.websocket.session import WebSocketSession  # noqa: E402
-from signals_feed.stream import SignalsConsumer  # noqa: E402
+from signals_feed.stream import signals  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
 from .wiring import BACKGROUND, Act  # noqa: E402
@@ -74,32 +75,16 @@ async def done(act: Act | None) -> None:
 service = Service()
 answer_api = ApiHandler(UnknownPathViewSet.as_view({"get": "absent"}))
 answer_page = PageHandler()
-Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-
-
-def session(make: Callable[[], WebSocketSession]) -> Asgi:
-    return lambda scope, receive, send: make()(scope, receive, send)
-
-
-SESSIONS: dict[str, Callable[[], WebSocketSession]] = {
-    "ws/market": MarketConsumer,
-    "ws/orderflow": OrderFlowConsumer,
-    "ws/candles": CandlesConsumer,
-    "ws/signals": SignalsConsumer,
-    "ws/news": NewsConsumer,
-    "ws/ingest": IngestConsumer,
-}
-SOCKETS: dict[str, Asgi] = {
-    SOCKET_PATH[1:]: mirror_socket,
-    **{path + end: session(make) for path, make in SESSIONS.items() for end in ("", "/")},
-}
-
-
-def answer_socket(scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
-    """Channels' router would stay in memory beside each socket, with a scope of its own."""
-    path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
-    return SOCKETS.get(path, refuse_stream)(scope, receive, send)
-
+SOCKETS = [
+    re_path("^ws/market/?$", StreamConsumer.as_asgi(stream=prices)),
+    re_path("^ws/orderflow/?$", StreamConsumer.as_asgi(stream=order_flow)),
+    re_path("^ws/candles/?$", StreamConsumer.as_asgi(stream=candles)),
+    re_path("^ws/signals/?$", StreamConsumer.as_asgi(stream=signals)),
+    re_path("^ws/news/?$", StreamConsumer.as_asgi(stream=news)),
+    re_path("^ws/ingest/?$", IngestConsumer.as_asgi()),
+    re_path(f"^{SOCKET_PATH[1:]}$", mirror_socket),  # type: ignore[arg-type]
+]
+answer_socket = URLRouter([*SOCKETS, re_path("", refuse_stream)])  # type: ignore[arg-type]
 
 # Under any server; `serve` and `check` name everything that is unsafe.
 refuse_unsafe()
@@ -120,7 +105,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await answer_api(scope, receive, send)
         elif path == HTTP_PATH:
             await answer_mirror(scope, send)
-        elif path[1:] in SOCKETS:
+        elif any(route.pattern.match(path[1:]) for route in SOCKETS):
             await ask_for_websocket(scope, receive, send)
         else:
             await answer_page(scope, receive, send)

@@ -56,14 +56,14 @@ from market.engine.feeds.registry import FEEDS
 from market.management.engine_health import engine_health
 from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
+from market.push.consumer import end_sockets, end_sockets_of
 from market.push.keys import ingest_key_cache, revocations_of
-from market.push.session import end_sockets, end_sockets_of
 from market.runtime import market
 from market.store import lease, rules_of_writer
 from market.store.candle_rows import stored_sources
 from market.streams import market_streams
+from market.streams.authenticated import authenticated_sockets, trust_watch
 from market.streams.metrics import StreamMetrics
-from market.streams.session import authenticated_sessions, trust_watch
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.models import Source
@@ -251,7 +251,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         key_cache.reopen,
         key_cache.pages.drop,
         key_cache.drop,
-        authenticated_sessions.change,
+        authenticated_sockets.change,
         ingest_key_cache.reopen,
         ingest_key_cache.drop,
         end_sockets_of,
@@ -260,13 +260,13 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         open_streams.follow,
         key_cache.pages.drop,
         key_cache.drop,
-        authenticated_sessions.count_change,
+        authenticated_sockets.count_change,
     ),
     EventKind.KEY_ISSUED: (key_cache.add,),
-    EventKind.KEY_REVOKED: (key_cache.remove, authenticated_sessions.revoke),
-    EventKind.KEY_ROLLED: (key_cache.drop, authenticated_sessions.roll),
-    EventKind.SESSION_ENDED: (key_cache.pages.drop, authenticated_sessions.end_pages),
-    EventKind.PASSWORD_CHANGED: (key_cache.pages.drop, authenticated_sessions.end_pages),
+    EventKind.KEY_REVOKED: (key_cache.remove, authenticated_sockets.revoke),
+    EventKind.KEY_ROLLED: (key_cache.drop, authenticated_sockets.roll),
+    EventKind.SESSION_ENDED: (key_cache.pages.drop, authenticated_sockets.end_pages),
+    EventKind.PASSWORD_CHANGED: (key_cache.pages.drop, authenticated_sockets.end_pages),
     EventKind.STREAM_CLOSED: (open_streams.close,),
     EventKind.INGEST_KEY_ISSUED: (ingest_key_cache.add,),
     EventKind.INGEST_KEY_CHANGED: (ingest_key_cache.drop,),
@@ -287,7 +287,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         key_cache.forget_all,
         key_cache.load_again,
         key_cache.pages.forget_all,
-        authenticated_sessions.look_at_all,
+        authenticated_sockets.look_at_all,
         ingest_key_cache.forget_all,
         ingest_key_cache.load_again,
     ),

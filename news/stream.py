@@ -18,13 +18,13 @@ from market.streams.announced_stream import (
     AFTER_POSITION,
     CHUNK,
     Announced,
-    AnnouncedConsumer,
     AnnouncedStream,
     Read,
     read_in_thread,
     whole_number,
 )
 from market.streams.asyncapi import Channel
+from market.streams.consumer import StreamConsumer
 from market.streams.protocol.messages import ALL, CATEGORIES, NEWS, Milliseconds, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
 
@@ -124,6 +124,11 @@ class NewsStream(AnnouncedStream):
     def __init__(self, read: Read = read_announced, chunk: int = CHUNK) -> None:
         super().__init__(NEWS, read, announcements_wait, chunk)
 
+    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+        if message.categories is UNSET:
+            message = replace(message, categories=frozenset(CATEGORIES))
+        await super().subscribe(client, message)
+
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         """One, all that the client chose: an item may be about several of its symbols, and comes once."""
         if not subscribed.symbols:
@@ -147,12 +152,3 @@ class NewsStream(AnnouncedStream):
 
 
 news = NewsStream()
-
-
-class NewsConsumer(AnnouncedConsumer):
-    stream = news
-
-    def subscribe(self, message: Subscribe) -> None:
-        if message.categories is UNSET:
-            message = replace(message, categories=frozenset(CATEGORIES))
-        super().subscribe(message)

@@ -10,7 +10,6 @@ from market.streams.announced_stream import (
     AFTER_POSITION,
     CHUNK,
     Announced,
-    AnnouncedConsumer,
     AnnouncedStream,
     Read,
     read_in_thread,
@@ -104,7 +103,3 @@ class SignalStream(AnnouncedStream):
 
 
 signals = SignalStream()
-
-
-class SignalsConsumer(AnnouncedConsumer):
-    stream = signals

@@ -18,8 +18,8 @@ from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.prices import interval_start
+from market.streams.consumer import Stream
 from market.streams.market_streams import prices
-from market.streams.stream import Stream
 from serving.draining import draining
 from serving.findings import OK
 from serving.metrics.http_requests import http_requests

@@ -3,9 +3,9 @@
 import asyncio
 import re
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -15,12 +15,10 @@ from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol import replies
-from market.streams.protocol.messages import AnyMessage, StreamKind, Subscribe
-from market.streams.session import StreamSession
+from market.streams.protocol.messages import StreamKind, Subscribe
 from serving.websocket.connection import frame
 
-from .market_streams import is_known
-from .stream import Stream
+from .consumer import Stream, StreamConsumer
 from .wire import OutgoingFrame
 
 AFTER_POSITION = "after:"
@@ -69,12 +67,14 @@ def whole_number(text: str) -> int | None:
 class Missed(NamedTuple):
     """A portion of what a client missed."""
 
+    after: int
+    """The position after which it goes on."""
     upto: int
     """The position up to which it was read, unless the portion is full."""
     found: list[Announced]
 
 
-class AnnouncedStream(Stream, ABC):
+class AnnouncedStream(Stream):
     """Control events only say that there is something to read; what is sent, and in which order, is in the
     database. So nothing is lost while the database is away, and nothing comes twice."""
 
@@ -151,7 +151,36 @@ class AnnouncedStream(Stream, ABC):
             found = await self._read(after, upto, self._chunk) if after < upto else []
             took_s = time.perf_counter() - began_s
         await asyncio.sleep(RESTS_FOR * took_s * len(found) / self._chunk)
-        return Missed(upto, found)
+        return Missed(after, upto, found)
+
+    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+        missed: Missed | None = None
+        # What a client said before it hung up is still taken: nobody reads for that.
+        if message.since is not UNSET and client.subscriber.is_open:
+            position = await self.find(message.since)
+            if position is not None:
+                # Before the reply, because a client that was promised a continuation must get it.
+                missed = await self.look_back(position)
+        if not client.is_open:
+            return
+        change, wanted = client.add(message), client.subscriptions
+        unrecovered = wanted.symbols if missed is None else []
+        client.say(
+            replies.subscribed(
+                self.kind.name,
+                wanted.symbols,
+                change.rejected,
+                now_ms(),
+                message.id,
+                categories=wanted.shown_categories,
+                since=since_of(self.position if missed is None else missed.after),
+                unrecovered=UNSET if message.since is UNSET else unrecovered,
+            )
+        )
+        if missed is None:
+            client.listen()
+        elif client.is_open:
+            await self.replay(client.subscriber, missed, self.topics_of(wanted), self.variant_of(wanted))
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
         """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
@@ -159,7 +188,7 @@ class AnnouncedStream(Stream, ABC):
         await subscriber.drained()
         # A client that already hears all of it, and asks again and again, makes nobody read.
         while subscriber.is_open and not topics <= had:
-            upto, found = missed
+            _, upto, found = missed
             send(
                 subscriber,
                 [each for each in found if self.concerns(topics, each) and not self.concerns(had, each)],
@@ -192,49 +221,3 @@ def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
         subscriber.send(
             b"".join(frame(OutgoingFrame(each.frame, 0, sent_ms).payload(variant)) for each in missed)
         )
-
-
-class AnnouncedConsumer(StreamSession):
-    stream: ClassVar[AnnouncedStream]
-
-    _goes_on_after: int | None = None
-    """The position after which a returning client continues."""
-
-    _missed: Missed | None = None
-    """The first portion of what came after it."""
-
-    async def take(self, message: AnyMessage) -> None:
-        stream = self.stream
-        self._goes_on_after = self._missed = None
-        await super().take(message)
-        missed, self._missed = self._missed, None
-        if missed is not None and self.is_open:
-            topics, variant = stream.topics_of(self.subscriptions), stream.variant_of(self.subscriptions)
-            await stream.replay(self.subscriber, missed, topics, variant)
-
-    async def prepare(self, message: Subscribe) -> None:
-        # What a client said before it hung up is still taken: nobody reads for that.
-        if message.since is not UNSET and self.subscriber.is_open:
-            self._goes_on_after = await self.stream.find(message.since)
-            if self._goes_on_after is not None:
-                # Before the reply, because a client that was promised a continuation must get it.
-                self._missed = await self.stream.look_back(self._goes_on_after)
-
-    def subscribe(self, message: Subscribe) -> None:
-        wanted, stream = self.subscriptions, self.stream
-        change = wanted.subscribe(message, is_known)
-        unrecovered = wanted.symbols if self._goes_on_after is None else []
-        self.say(
-            replies.subscribed(
-                stream.kind.name,
-                wanted.symbols,
-                change.rejected,
-                now_ms(),
-                message.id,
-                categories=wanted.shown_categories,
-                since=since_of(stream.position if self._goes_on_after is None else self._goes_on_after),
-                unrecovered=UNSET if message.since is UNSET else unrecovered,
-            )
-        )
-        if self._goes_on_after is None:
-            self.listen()

@@ -1,18 +1,17 @@
-"""The streams of prices, order flow and candles in this process, fed by its market, and their sockets."""
+"""The streams of prices, order flow and candles in this process, fed by its market."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
-from typing import ClassVar, cast
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from core import clock
-from core.plain_json import encode
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
@@ -21,15 +20,14 @@ from market.engine.bus.journal import encode as pack
 from market.prices.candles import TIMEFRAMES, key_of_candles
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted, closed_by
 from market.store.checkpoints import Checkpoint
-from market.streams.hub.hub import Hub, replay
+from market.streams.hub.hub import Hub
 from market.streams.protocol.messages import ALL, CANDLES, DEFAULT_TIMEFRAME, MARKET, ORDERFLOW, Subscribe
-from market.streams.protocol.replies import Notice
 from market.streams.protocol.subscriptions import Subscriptions
-from market.streams.session import StreamSession, authenticated_sessions
-from serving.websocket.connection import WebSocketConnection, frame
 
-from .resume import CANDLES_KEPT_MS, NEVER_ENDED, KeptFrame, LastSent, NumberedFrame, ReplayAllowance
-from .stream import NumberedStream
+from .authenticated import authenticated_sockets
+from .consumer import StreamConsumer
+from .numbered_stream import NumberedStream
+from .resume import CANDLES_KEPT_MS, NEVER_ENDED, KeptFrame, LastSent, NumberedFrame
 from .wire import (
     PLAIN_DIGITS,
     FormingCandle,
@@ -57,6 +55,13 @@ class CandleStream(NumberedStream):
     def clear(self) -> None:
         super().clear()
         self.forming.clear()
+
+    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+        wanted = client.subscriptions
+        if message.timeframes is UNSET:
+            message = replace(message, timeframes=frozenset(wanted.timeframes or (DEFAULT_TIMEFRAME,)))
+        await super().subscribe(client, message)
+        self.forming.want(wanted)
 
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         keys = subscribed.keys
@@ -341,46 +346,4 @@ prices.recent.make, order_flow.recent.make = price_frame, flow_frame
 def stop() -> None:
     for stream in STREAMS:
         stream.clear()
-    authenticated_sessions.clear()
-
-
-def is_known(symbol: str) -> bool:
-    return catalogue.is_offered(symbol)
-
-
-class NumberedConsumer(StreamSession):
-    stream: ClassVar[NumberedStream]
-
-    def join(self, connection: WebSocketConnection) -> None:
-        super().join(connection)
-        self._replayed = ReplayAllowance()
-
-    def subscribe(self, message: Subscribe) -> None:
-        subscriber, wanted, now = self.subscriber, self.subscriptions, clock.now_ms()
-        change = wanted.subscribe(message, is_known)
-        market.follow(None if wanted.has_all else wanted.symbols)
-        reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
-        subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
-        self.listen()
-        replay(self.stream.hub.slow, subscriber, chain([frame(encode(reply))], missed))
-        if change.joined and not market.is_heard():
-            self.say(Notice(code="stale", symbols=change.joined, time=now))
-
-
-class MarketConsumer(NumberedConsumer):
-    stream = prices
-
-
-class OrderFlowConsumer(NumberedConsumer):
-    stream = order_flow
-
-
-class CandlesConsumer(NumberedConsumer):
-    stream = candles
-
-    def subscribe(self, message: Subscribe) -> None:
-        wanted = self.subscriptions
-        if message.timeframes is UNSET:
-            message = replace(message, timeframes=frozenset(wanted.timeframes or (DEFAULT_TIMEFRAME,)))
-        super().subscribe(message)
-        candles.forming.want(wanted)
+    authenticated_sockets.clear()

@@ -8,8 +8,8 @@ from prometheus_client.registry import Collector
 
 from core.clock import now_ms
 
+from .consumer import Stream
 from .hub.hub import Hub
-from .stream import Stream
 
 LABEL = ("stream",)
 LATENCY = "tickwire_stream_latency_seconds"

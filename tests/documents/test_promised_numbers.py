@@ -9,9 +9,9 @@ from django.conf import settings
 from accounts.keys import issuing
 from accounts.limits import throttling
 from market.engine.bus import journal
+from market.streams.consumer import StreamConsumer
 from market.streams.hub import backlog
 from market.streams.protocol import reading
-from market.streams.session import StreamSession
 from serving.http import bounds, deadlines
 from serving.websocket import protocol
 
@@ -37,7 +37,7 @@ PROMISED: dict[str, tuple[object, object]] = {
     ),
     "keys of an account": (issuing.MAX_USABLE_KEYS, 25),
     "hours of overlap": (issuing.MAX_OVERLAP_HOURS, 72),
-    "seconds before a subscribe": (StreamSession.FIRST_WITHIN_S, 10),
+    "seconds before a subscribe": (StreamConsumer.FIRST_WITHIN_S, 10),
     "bytes of a message": (reading.MAX_BYTES, 16_384),
     "messages a second, and at once": ((reading.A_SECOND, reading.BURST), (10, 20)),
     "bytes, frames and seconds that a reader may be behind": (

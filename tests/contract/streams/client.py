@@ -16,7 +16,7 @@ from websockets.sync.connection import Connection
 
 from core.clock import now_ms
 from serving.websocket.connection import WebSocketConnection
-from serving.websocket.session import WebSocketSession
+from serving.websocket.consumer import Consumer
 from tests.client import Server
 from tests.patience import PATIENCE_S
 
@@ -151,13 +151,13 @@ def in_time(seconds: float, take: Callable[[float], T | None]) -> T:
 @contextmanager
 def an_hour_passing(server: Server, session: Any) -> Iterator[None]:
     """For each that opens within: when this is left, its time to say something first is over."""
-    silent, join, stay = list[WebSocketSession](), session.join, session.stay
+    silent, join, stay = list[Consumer](), session.join, session.stay
 
-    def note_opened(self: WebSocketSession, connection: WebSocketConnection) -> None:
+    def note_opened(self: Consumer, connection: WebSocketConnection) -> None:
         silent.append(self)
         join(self, connection)
 
-    def note_heard(self: WebSocketSession) -> None:
+    def note_heard(self: Consumer) -> None:
         if self in silent:
             silent.remove(self)
         stay(self)

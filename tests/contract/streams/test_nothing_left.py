@@ -15,9 +15,9 @@ from django.conf import settings
 from redis import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from market.streams.authenticated import Identity
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import KINDS
-from market.streams.session import Identity
 from serving.websocket.protocol import WebSocketProtocol
 from tests.client import Server, drop_sockets
 from tests.patience import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.contract.errors import ApiError
 from market.engine.push_queue import IngestUnavailable
 from market.push import keys
-from market.push.session import CLOSES, TOO_MANY_INVALID
+from market.push.consumer import CLOSES, TOO_MANY_INVALID
 from market.streams.protocol.messages import RESTARTING
 from serving.websocket.bounds import TOO_BIG, TOO_MANY
 from tests.client import Server

@@ -100,7 +100,7 @@ def test_what_was_sent_is_answered_before_the_socket_closes_with_1012(
 def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
     server: Server, socket: ClientConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.3)
+    monkeypatch.setattr("market.push.consumer.LAST_ANSWERS_S", 0.3)
     sent: list[str] = []
     symbol = make_instrument("PUSHEDON").symbol
 
@@ -131,8 +131,8 @@ def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
 def test_who_never_reads_holds_the_server_up_no_longer(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("market.push.session.LAST_ANSWERS_S", 0.1)
-    monkeypatch.setattr("market.push.session.UNREAD_S", 0.1)
+    monkeypatch.setattr("market.push.consumer.LAST_ANSWERS_S", 0.1)
+    monkeypatch.setattr("market.push.consumer.UNREAD_S", 0.1)
     monkeypatch.setattr("serving.websocket.protocol.STALLED_LINGER_S", 0.1)
     message = masked(TEXT, b"[" + b'{"symbol":"NOPE"},' * 300 + b"0]")
     with sockets.socket() as deaf:

@@ -19,8 +19,8 @@ from market.prices import quotes
 from market.prices.records import AnyRecord, Tick, TickAccepted
 from market.streams.hub.delivery import LONGEST_MS, WriteLatency
 from market.streams.metrics import StreamMetrics
+from market.streams.numbered_stream import NumberedStream
 from market.streams.protocol.messages import MARKET
-from market.streams.stream import NumberedStream
 from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
 from tests.market.bus.buses import opened, write_position

@@ -9,7 +9,7 @@ import pytest
 
 from serving.websocket.bounds import Gate
 from serving.websocket.connection import frame
-from serving.websocket.session import HIGH_WATER_BYTES, AsgiConnection
+from serving.websocket.consumer import HIGH_WATER_BYTES, AsgiConnection
 
 from .wires import Held
 

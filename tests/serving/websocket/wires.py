@@ -16,8 +16,8 @@ import uvicorn
 import uvloop
 
 from serving.websocket.connection import WebSocketConnection
+from serving.websocket.consumer import connection_of
 from serving.websocket.protocol import WEBSOCKET_OPTIONS
-from serving.websocket.session import connection_of
 from tests.patience import PATIENCE_S, until
 
 P = ParamSpec("P")

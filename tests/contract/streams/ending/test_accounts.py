@@ -17,7 +17,7 @@ from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey
 from accounts.open_streams.registry import open_streams
 from core.events.event_feed import feed
-from market.streams.session import AuthenticatedSessions
+from market.streams.authenticated import AuthenticatedSockets
 from tests.client import Api, Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -142,7 +142,7 @@ def test_key_that_ends_ends_its_sockets_and_no_other(
 def test_rolled_key_ends_its_sockets_when_its_overlap_is_over(
     opened: Open, service: Server, key: str, symbol: str
 ) -> None:
-    with shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02):
+    with shortened(AuthenticatedSockets, "LOOK_EVERY_S", 0.02):
         socket = opened(key=key)
         socket.subscribe(symbol)
         roll_key(row_of(key), overlap_hours=1, by="test")

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from accounts.key_text import generate_key
 from accounts.models import Account
-from market.streams.session import StreamSession
+from market.streams.consumer import StreamConsumer
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, an_hour_passing, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -102,7 +102,7 @@ def test_invalid_message_is_told_and_the_next_is_taken(
 def test_tenth_invalid_message_within_a_minute_ends_it(
     opened: Open, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("market.streams.session.passed_ms", lambda: 1_000_000)
+    monkeypatch.setattr("market.streams.consumer.passed_ms", lambda: 1_000_000)
     socket = opened(key=key)
     assert [code_of(socket.refused("nonsense"))[1] for _ in range(10)] == [False] * 9 + [True]
     assert socket.closed == 4400
@@ -123,14 +123,14 @@ def test_bad_key_closes_with_4401_and_no_other_socket(
 
 
 def test_who_never_subscribes_is_not_kept(opened: Open, path: str) -> None:
-    with shortened(StreamSession, "FIRST_WITHIN_S", 0.05):
+    with shortened(StreamConsumer, "FIRST_WITHIN_S", 0.05):
         socket = opened(path)
         assert code_of(socket.refused()) == ("subscribe_timeout", True, True)
         assert socket.closed == 4408
 
 
 def test_only_who_subscribes_in_time_is_kept(opened: Open, service: Server, key: str, symbol: str) -> None:
-    with an_hour_passing(service, StreamSession):
+    with an_hour_passing(service, StreamConsumer):
         kept, authenticated = opened(key=key), opened(key=key)
         kept.subscribe(symbol)
         assert authenticated.is_open
@@ -149,7 +149,7 @@ def staff_cookie(service: Server) -> str:
 
 def test_cookies_alone_are_no_subscribe(service: Server) -> None:
     with (
-        shortened(StreamSession, "FIRST_WITHIN_S", 0.05),
+        shortened(StreamConsumer, "FIRST_WITHIN_S", 0.05),
         Socket(service, Cookie=staff_cookie(service), Origin="https://evil.example") as socket,
     ):
         assert [frame["error"]["code"] for frame in socket.hear_all()] == ["subscribe_timeout"]
@@ -183,7 +183,7 @@ def test_twenty_messages_at_once_are_taken_and_more_are_not(
     opened: Open, key: str, monkeypatch: pytest.MonkeyPatch, sent: bytes, answered: set[int]
 ) -> None:
     # A slow machine reads them so slowly that more are allowed.
-    monkeypatch.setattr("market.streams.session.passed_ms", lambda: 1_000_000)
+    monkeypatch.setattr("market.streams.consumer.passed_ms", lambda: 1_000_000)
     socket = opened(key=key)
     socket.connection.socket.sendall(sent)
     *pongs, refused = socket.hear_all()

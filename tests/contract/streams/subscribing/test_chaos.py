@@ -7,8 +7,9 @@ from pytest_django import Settings
 
 from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument
+from market.streams.authenticated import AuthenticatedSockets
+from market.streams.consumer import StreamConsumer
 from market.streams.protocol.messages import CHAOS
-from market.streams.session import AuthenticatedSessions, StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -86,8 +87,8 @@ def test_stale_sends_heartbeats_alone(
     monkeypatch.setattr("market.streams.chaos.STALE_AFTER_MS", 0)
     asked, plain = opened(key=key), opened(key=key)
     with (
-        shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.05),
+        shortened(AuthenticatedSockets, "LOOK_EVERY_S", 0.02),
+        shortened(StreamConsumer, "HEARTBEAT_AFTER_S", 0.05),
     ):
         asked.subscribe(unruly, features=["heartbeat", "chaos:stale"])
         plain.subscribe(unruly)

@@ -11,8 +11,9 @@ from accounts.models import Account
 from core.clock import now_ms
 from market.prices.records import AbsorptionFound
 from market.streams import market_streams as streams
+from market.streams.authenticated import authenticated_sockets
+from market.streams.consumer import StreamConsumer
 from market.streams.protocol.messages import KINDS
-from market.streams.session import StreamSession, authenticated_sessions
 from tests.client import Api, Server
 from tests.contract.streams.client import CANDLES, MARKET, ORDERFLOW, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -276,12 +277,12 @@ def test_heartbeat_breaks_the_silence_of_who_asked_for_it(
     opened: Open, service: Server, ticker: Ticker, key: str, symbol: str
 ) -> None:
     async def look_in(seconds: float) -> None:
-        for session in authenticated_sessions.all():
+        for session in authenticated_sockets.all():
             session.check_time(asyncio.get_running_loop().time() + seconds)
 
     asked, plain = opened(key=key), opened(key=key)
     plain.subscribe(symbol)
-    with shortened(StreamSession, "HEARTBEAT_AFTER_S", 36_000.0):
+    with shortened(StreamConsumer, "HEARTBEAT_AFTER_S", 36_000.0):
         asked.subscribe(symbol, features=["heartbeat"])
         service.run(look_in(18_000))
         ticker(symbol)
@@ -296,7 +297,7 @@ def test_heartbeat_breaks_the_silence_of_who_asked_for_it(
 @pytest.mark.parametrize(("path", "is_so"), [(MARKET, True), (ORDERFLOW, False)])
 def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: str, is_so: bool) -> None:
     opened(path, key=key).subscribe(symbol, features=["latest"])
-    sessions = [each for each in authenticated_sessions.all() if each.identity.key == key]
+    sessions = [each for each in authenticated_sockets.all() if each.identity.key == key]
     assert [each.subscriber.wants_latest for each in sessions] == [is_so]  # type: ignore[attr-defined]
 
 

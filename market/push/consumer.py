@@ -24,7 +24,7 @@ from market.streams.protocol.replies import Notice
 from serving.http.connections import note_known
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
-from serving.websocket.session import WebSocketSession
+from serving.websocket.consumer import Consumer
 
 from .intake import PushVerdict, read, take
 from .keys import (
@@ -116,7 +116,7 @@ QUIET_S, LAST_ANSWERS_S, UNREAD_S = 0.5, 3.0, 2.0
 LOOK_EVERY_S = 0.05
 
 
-class IngestConsumer(WebSocketSession):
+class IngestConsumer(Consumer):
     _key: str | None = None
     key_id, name = 0, ""
     account_id: int | None = None
@@ -144,10 +144,10 @@ class IngestConsumer(WebSocketSession):
         if self.is_open and (key := sent_key(self.scope)):
             await self.authenticate(key)
 
-    async def dispatch(self, message: dict[str, Any]) -> None:
+    async def handle(self, message: dict[str, Any]) -> None:
         self._is_working = True
         try:
-            await super().dispatch(message)
+            await super().handle(message)
         finally:
             self._is_working = False
             self._answered += 1
@@ -185,11 +185,11 @@ class IngestConsumer(WebSocketSession):
         super().leave()
         open_sockets[self.key_id].discard(self)
 
-    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
+    async def disconnect(self, code: int) -> None:
         for task in (self._ending, self._restarting):
             if task is not None:
                 task.cancel()
-        await super().websocket_disconnect(message)
+        await super().disconnect(code)
 
     def first_is_late(self) -> None:
         self.end(AuthTimeout())

@@ -14,8 +14,8 @@ from accounts.key_text import generate_key
 from core.clock import now_ms
 from core.events.event_feed import feed
 from core.threads import in_thread
+from market.push.consumer import IngestConsumer, open_sockets
 from market.push.keys import LEAD, revoke_ingest_key
-from market.push.session import IngestConsumer, open_sockets
 from tests.client import Server
 from tests.contract.streams.client import in_time, shortened
 from tests.factories import make_account

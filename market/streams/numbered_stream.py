@@ -1,81 +1,31 @@
-"""A stream in this process: who listens to it, and what it sent lately."""
+"""A stream of prices, order flow or candles: who listens to it, and what it sent lately."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 from msgspec import UNSET
 
 from core import clock
 from core.plain_json import encode
-from instruments.catalogue import OfferChange
 from instruments.facts import TEST_SYMBOL
+from market import runtime as market
 from market.engine.bus.journal import KEEP_MS
-from market.streams.hub.hub import Hub
-from market.streams.hub.subscribers import ignore_end
+from market.streams.hub.hub import Hub, replay
 from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
-from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed
+from market.streams.protocol.replies import Gap, Notice, Subscribed
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
 from serving.websocket.connection import frame
 
 from .chaos import TopicFaults
+from .consumer import Stream, StreamConsumer
 from .resume import LastSent, NumberedFrame, RecentFrames, ReplayAllowance
-from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
-
-
-class Stream:
-    def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
-        self.kind = kind
-        self.hub = hub or Hub()
-
-    def topics_of(self, subscribed: Subscriptions) -> set[str]:
-        return set(subscribed.symbols)
-
-    def variant_of(self, subscribed: Subscriptions) -> int:
-        """Signals have no numbers, because positions in the outbox have holes where nothing was lost."""
-        variant = variant_of(subscribed.features)
-        return variant if self.kind.is_numbered else variant & SENT
-
-    def symbols_of(self, topics: frozenset[str]) -> set[str]:
-        """The symbols, or "*", that clients with these topics named."""
-        return {topic.partition("/")[0] for topic in topics}
-
-    def tell_offer(self, change: OfferChange, symbols: Collection[str]) -> None:
-        """Tell those who named instruments that are no longer offered, or are again, or asked for all. They
-        stay subscribed."""
-        self.notify(
-            change,
-            lambda named: symbols if ALL in named else named.intersection(symbols),
-            clock.now_ms(),
-            self._hold(),
-        )
-
-    def _hold(self) -> Callable[[], None]:
-        """To be called when all have been told."""
-        return ignore_end
-
-    def notify(
-        self,
-        code: NoticeCode,
-        concerned: Callable[[set[str]], Collection[str]],
-        now_ms: int,
-        on_end: Callable[[], None] = ignore_end,
-    ) -> None:
-        """`concerned` picks what a client is told of from the symbols, or "*", that it named."""
-
-        def make(topics: frozenset[str]) -> bytes | None:
-            symbols = sorted(concerned(self.symbols_of(topics)))
-            return encode(Notice(code=code, symbols=symbols, time=now_ms)) if symbols else None
-
-        self.hub.notify(make, on_end)
-
-    def clear(self) -> None:
-        """When the process ends, or the loop on which all of this lived."""
-        self.hub.clear()
+from .wire import SEQ, OutgoingFrame, extended
 
 
 class NumberedStream(Stream):
-    """Prices, order flow or candles: its frames have numbers from their source, by which a client resumes."""
+    """Its frames have numbers from their source, by which a client resumes."""
 
     def __init__(self, kind: StreamKind, hub: Hub | None = None, keep_ms: int = KEEP_MS) -> None:
         super().__init__(kind, hub)
@@ -185,6 +135,18 @@ class NumberedStream(Stream):
     def notify_liveness(self, is_heard: bool) -> None:
         """While no engine is heard nothing comes, which would look like a quiet market."""
         self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
+
+    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+        # Nothing is awaited here, so that no frame comes before the reply and none is missed after it.
+        subscriber, wanted, now = client.subscriber, client.subscriptions, clock.now_ms()
+        change = client.add(message)
+        market.follow(None if wanted.has_all else wanted.symbols)
+        reply, missed = self.open(message, wanted, change, now, client.replayed)
+        subscriber.wants_latest = "latest" in wanted.features and self.kind.can_conflate
+        client.listen()
+        replay(self.hub.slow, subscriber, chain([frame(encode(reply))], missed))
+        if change.joined and not market.is_heard():
+            client.say(Notice(code="stale", symbols=change.joined, time=now))
 
     def open(
         self,

@@ -24,11 +24,12 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import EventMessage
 from core.threads import MAX_WAITING
-from market.streams import session
-from market.streams.market_streams import MarketConsumer, prices
+from market.streams import consumer as consumers
+from market.streams.authenticated import AuthenticatedSockets, Identity, authenticated_sockets
+from market.streams.consumer import Stream, StreamConsumer
+from market.streams.market_streams import prices
 from market.streams.protocol.messages import AnyMessage
-from market.streams.session import AuthenticatedSessions, Identity, StreamSession, authenticated_sessions
-from signals_feed.stream import SignalsConsumer
+from signals_feed.stream import signals
 from tests.core.events.following import follow
 from tests.factories import make_key
 from tests.patience import PATIENCE_S, until
@@ -56,13 +57,15 @@ class Talk:
         if event["type"] == "websocket.close":
             self._says.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
-    async def run(self, consumer: type[StreamSession]) -> list[dict[str, Any]]:
+    async def run(
+        self, consumer: type[StreamConsumer] = StreamConsumer, stream: Stream = prices
+    ) -> list[dict[str, Any]]:
         async with asyncio.timeout(PATIENCE_S):
-            await consumer()(dict(SCOPE), self._says.get, self.send)
+            await consumer(stream)(dict(SCOPE), self._says.get, self.send)
         return self.told
 
 
-class Faulty(MarketConsumer):
+class Faulty(StreamConsumer):
     fault: Exception = ZeroDivisionError()
 
     async def take(self, message: AnyMessage) -> None:
@@ -75,7 +78,7 @@ class Away(Faulty):
 
 @pytest.mark.parametrize(("consumer", "is_ours"), [(Faulty, True), (Away, False)])
 async def test_fault_ends_the_socket_with_4500(
-    consumer: type[MarketConsumer], is_ours: bool, caplog: pytest.LogCaptureFixture
+    consumer: type[StreamConsumer], is_ours: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, told, closed = await Talk(PING, PING).run(consumer)
     error = json.loads(told["text"])
@@ -86,14 +89,14 @@ async def test_fault_ends_the_socket_with_4500(
 
 
 async def test_socket_that_is_cancelled_or_goes_at_once_leaves_nothing_behind() -> None:
-    running = asyncio.create_task(Talk().run(MarketConsumer))
+    running = asyncio.create_task(Talk().run())
     while prices.hub.members != 1:  # noqa: ASYNC110 - it joins in its own time
         await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert prices.hub.members == 0
-    await Talk(LEAVES).run(MarketConsumer)
+    await Talk(LEAVES).run()
     assert prices.hub.members == 0
 
 
@@ -125,7 +128,7 @@ async def test_key_that_is_revoked_while_it_is_looked_up_opens_nothing(is_revoke
             return found
 
     cache = Slow(lambda: None)
-    sockets = AuthenticatedSessions(cache)
+    sockets = AuthenticatedSockets(cache)
     assert await sockets.find("key") == (None if is_revoked else ONE)
     assert cache.asked == asked
 
@@ -139,7 +142,7 @@ async def kept() -> AsyncIterator[Slot]:
     slot.release()
 
 
-class Seen(MarketConsumer):
+class Seen(StreamConsumer):
     last: Seen
 
     def join(self, connection: Any) -> None:
@@ -148,7 +151,7 @@ class Seen(MarketConsumer):
 
 
 async def subscribe(cache: FoundLate, monkeypatch: pytest.MonkeyPatch, *says: dict[str, Any]) -> None:
-    monkeypatch.setattr(authenticated_sessions, "_cache", cache)
+    monkeypatch.setattr(authenticated_sockets, "_cache", cache)
     await Talk({"type": "websocket.receive", "text": SUBSCRIBE}, *says).run(Seen)
 
 
@@ -157,12 +160,12 @@ async def answered(
     cache: FoundLate,
     monkeypatch: pytest.MonkeyPatch,
     says: str,
-    consumer: type[StreamSession] = MarketConsumer,
+    stream: Stream = prices,
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """What a socket is told that stays after its first answer."""
-    monkeypatch.setattr(authenticated_sessions, "_cache", cache)
+    monkeypatch.setattr(authenticated_sockets, "_cache", cache)
     talk = Talk({"type": "websocket.receive", "text": says})
-    running = asyncio.create_task(talk.run(consumer))
+    running = asyncio.create_task(talk.run(stream=stream))
     await until(lambda: len(talk.told) > 1)
     yield talk.told
     running.cancel()
@@ -191,7 +194,7 @@ class ChangedMeanwhile:
     async def claim(self, counted_under: str, path: str, limit: int, **how: Any) -> Slot | SlotRefusal:
         slot = await open_streams.claim(counted_under, path, limit, **how)
         self._cache.caller = ONE
-        authenticated_sessions.changes += 1
+        authenticated_sockets.changes += 1
         return slot
 
     async def enforce(self, counted_under: str, limit: int) -> None:
@@ -206,24 +209,24 @@ async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
 ) -> None:
     cache = FoundLate(lambda: None, CALLER)
     changed = ChangedMeanwhile(cache)
-    monkeypatch.setattr(session, "open_streams", changed)
+    monkeypatch.setattr(consumers, "open_streams", changed)
     await subscribe(cache, monkeypatch, LEAVES)
 
     assert changed.enforced == [(ONE.counted_under, 1)]
 
 
 @pytest.mark.parametrize(
-    ("consumer", "more", "goes_on"),
+    ("stream", "more", "goes_on"),
     [
-        (MarketConsumer, {}, False),
-        (MarketConsumer, {"features": ["seq"]}, True),
-        (MarketConsumer, {"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
+        (prices, {}, False),
+        (prices, {"features": ["seq"]}, True),
+        (prices, {"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
         # Signals have no numbers to go on from.
-        (SignalsConsumer, {"features": ["seq"]}, False),
+        (signals, {"features": ["seq"]}, False),
     ],
 )
 async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_can_go_on_is_asked(
-    monkeypatch: pytest.MonkeyPatch, consumer: type[StreamSession], more: dict[str, Any], goes_on: bool
+    monkeypatch: pytest.MonkeyPatch, stream: Stream, more: dict[str, Any], goes_on: bool
 ) -> None:
     slots: list[Slot] = []
 
@@ -233,9 +236,11 @@ async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_c
         slots.append(slot)
         return slot
 
-    monkeypatch.setattr(session, "open_streams", SimpleNamespace(claim=claim, note_change=lambda slot: None))
+    monkeypatch.setattr(
+        consumers, "open_streams", SimpleNamespace(claim=claim, note_change=lambda slot: None)
+    )
     says = json.dumps(json.loads(SUBSCRIBE) | more)
-    async with answered(FoundLate(lambda: None), monkeypatch, says, consumer) as told:
+    async with answered(FoundLate(lambda: None), monkeypatch, says, stream) as told:
         assert slots[0].goes_on is goes_on
         slots[0].end("restarting")
         await until(lambda: told[-1]["type"] == "websocket.close")
@@ -245,7 +250,7 @@ async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_c
 
 async def test_who_has_no_stream_yet_may_unsubscribe(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = FoundLate(lambda: None)
-    monkeypatch.setattr(session, "open_streams", ChangedMeanwhile(cache))
+    monkeypatch.setattr(consumers, "open_streams", ChangedMeanwhile(cache))
     async with answered(cache, monkeypatch, UNSUBSCRIBE) as told:
         assert json.loads(told[1]["text"])["type"] == "unsubscribed"
 
@@ -299,7 +304,7 @@ async def test_what_ends_access_counts_for_sockets_by_key_and_by_page_also_witho
         if is_away:
             raise Overloaded(retry_after=1)
 
-    feed, sockets = EventFeed(), AuthenticatedSessions(FoundLate(answer, None))
+    feed, sockets = EventFeed(), AuthenticatedSockets(FoundLate(answer, None))
     held = Held("tw_live_x"), Held(f"{BROWSER_TOKEN_LEAD}x")
     follow(feed, sockets)
     for each in held:
@@ -312,7 +317,7 @@ async def test_what_ends_access_counts_for_sockets_by_key_and_by_page_also_witho
     assert tuple(each.is_open for each in held) == open_after
 
 
-class Quick(AuthenticatedSessions):
+class Quick(AuthenticatedSockets):
     LOOK_EVERY_S = 0.005
 
 
@@ -353,13 +358,13 @@ async def test_a_crowd_is_looked_after_bit_by_bit_as_long_as_it_is_there() -> No
 async def test_stream_ends_with_its_rolled_key_though_it_wants_no_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(authenticated_sessions, "LOOK_EVERY_S", 0.005)
+    monkeypatch.setattr(authenticated_sockets, "LOOK_EVERY_S", 0.005)
     rolled, other = msgspec.structs.replace(ONE, expires_at=OVER_S), Held()
     async with answered(FoundLate(lambda: None, rolled), monkeypatch, SUBSCRIBE) as told:
-        authenticated_sessions.watch(other)
+        authenticated_sockets.watch(other)
         # By its second look all others have been looked after.
         await looked(other, other)
-        authenticated_sessions.remove(other, 1)
+        authenticated_sockets.remove(other, 1)
         await asyncio.sleep(0)
     assert (told[-1]["type"], told[-1].get("code")) == ("websocket.close", 4401)
 
@@ -371,7 +376,7 @@ async def test_more_sockets_than_the_database_has_room_for_wait_for_each_other()
     feed = EventFeed()
     await feed.start()
     cache = ApiKeyCache(feed)
-    sockets = AuthenticatedSessions(cache)
+    sockets = AuthenticatedSockets(cache)
     follow(feed, cache, sockets)
 
     found: list[Awaitable[Caller | None]] = [sockets.find(key) for _ in range(4 * MAX_WAITING)]

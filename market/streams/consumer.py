@@ -1,0 +1,357 @@
+"""A stream, and the Channels consumer of its sockets: who may subscribe, what a client is told, and how it
+ends."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar
+
+from django.conf import settings
+from msgspec import UNSET
+
+from accounts.key_text import shown_prefix
+from accounts.keys import Caller
+from accounts.open_streams import MOST_SYMBOLS, EndCode, Slot, SlotRefusal, StreamDetails, open_streams
+from accounts.usage import usage_buffer
+from core.clock import now_ms, passed_ms
+from core.database import TRANSIENT
+from core.fault_log import RepeatedWarning
+from core.logs import log_refusal
+from core.plain_json import encode
+from instruments.catalogue import OfferChange, catalogue
+from market.streams.hub.hub import Hub
+from market.streams.hub.subscribers import Subscriber, ignore_end
+from market.streams.protocol.messages import (
+    ALL,
+    CHAOS,
+    RESTARTING,
+    TOO_MANY_INVALID,
+    AnyMessage,
+    Code,
+    Control,
+    List,
+    RequestedFeature,
+    StreamKind,
+    StreamRefused,
+    Subscribe,
+    Unsubscribe,
+    invalid,
+    too_many_streams,
+)
+from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
+from market.streams.protocol.replies import Heartbeat, Listed, Notice, NoticeCode, Pong, Unsubscribed
+from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
+from serving.websocket.connection import WebSocketConnection, frame
+from serving.websocket.consumer import Consumer
+
+from .authenticated import Identity, authenticated_sockets
+from .resume import ReplayAllowance
+from .wire import SENT, variant_of
+
+logger = logging.getLogger(__name__)
+
+
+class Stream(ABC):
+    """Of one kind in this process: who listens to it. One consumer serves each of its sockets."""
+
+    def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
+        self.kind = kind
+        self.hub = hub or Hub()
+
+    @abstractmethod
+    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+        """Reply, then send what was asked for."""
+
+    def topics_of(self, subscribed: Subscriptions) -> set[str]:
+        return set(subscribed.symbols)
+
+    def variant_of(self, subscribed: Subscriptions) -> int:
+        """Signals have no numbers, because positions in the outbox have holes where nothing was lost."""
+        variant = variant_of(subscribed.features)
+        return variant if self.kind.is_numbered else variant & SENT
+
+    def symbols_of(self, topics: frozenset[str]) -> set[str]:
+        """The symbols, or "*", that clients with these topics named."""
+        return {topic.partition("/")[0] for topic in topics}
+
+    def tell_offer(self, change: OfferChange, symbols: Collection[str]) -> None:
+        """Tell those who named instruments that are no longer offered, or are again, or asked for all. They
+        stay subscribed."""
+        self.notify(
+            change,
+            lambda named: symbols if ALL in named else named.intersection(symbols),
+            now_ms(),
+            self._hold(),
+        )
+
+    def _hold(self) -> Callable[[], None]:
+        """To be called when all have been told."""
+        return ignore_end
+
+    def notify(
+        self,
+        code: NoticeCode,
+        concerned: Callable[[set[str]], Collection[str]],
+        now_ms: int,
+        on_end: Callable[[], None] = ignore_end,
+    ) -> None:
+        """`concerned` picks what a client is told of from the symbols, or "*", that it named."""
+
+        def make(topics: frozenset[str]) -> bytes | None:
+            symbols = sorted(concerned(self.symbols_of(topics)))
+            return encode(Notice(code=code, symbols=symbols, time=now_ms)) if symbols else None
+
+        self.hub.notify(make, on_end)
+
+    def clear(self) -> None:
+        """When the process ends, or the loop on which all of this lived."""
+        self.hub.clear()
+
+
+# Otherwise each attempt to open a stream would write a line.
+ended_without_database = RepeatedWarning(
+    logger, "%d streams ended because the database does not answer, the last one of: %s"
+)
+
+# What the client itself asked for, or what another log line tells.
+NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "stream_closed", "internal_error"))
+UNTRUSTED = (
+    "The database has been unavailable for too long to confirm that your key is still valid. Try again later."
+)
+
+
+class StreamConsumer(Consumer):
+    HEARTBEAT_AFTER_S: ClassVar[float] = 10.0
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def join(self, connection: WebSocketConnection) -> None:
+        self.identity = Identity(self.scope)
+        self.subscriptions = Subscriptions()
+        self._inbound = Inbound()
+        self.replayed = ReplayAllowance()
+        self._slot: Slot | None = None
+        connection.guard(MAX_BYTES, flooded)
+        connection.farewell = farewell
+        self.subscriber: Subscriber = self.stream.hub.join(connection, self._too_slow)
+
+    async def connect(self) -> None:
+        await super().connect()
+        # What is needed of it was read. All that waits for this socket holds it, in each of thousands.
+        self.scope.clear()
+
+    async def take_data(self, data: bytes, *, is_text: bool) -> None:
+        self._inbound.take(passed_ms())
+        if len(data) > MAX_BYTES:
+            raise too_big()
+        if not is_text:
+            raise invalid("Send JSON as text, not as binary.")
+        message = read(data, self.stream.kind)
+        try:
+            await self.take(message)
+        except StreamRefused as refused:
+            refused.id = message.id
+            raise
+
+    async def take(self, message: AnyMessage) -> None:
+        if isinstance(message, Subscribe) and not self._offers(message.features):
+            raise unknown_features()
+        caller = await self.identity.show(message.api_key)
+        if not self.is_open:
+            return
+        authenticated_sockets.add(self, caller.account_id)
+        if isinstance(message, Subscribe):
+            if self._slot is None:
+                await self._claim(takeover=message.takeover)
+            if self.is_open:
+                await self.stream.subscribe(self, message)
+        elif isinstance(message, Unsubscribe):
+            self.subscriptions.unsubscribe(message)
+            self.listen()
+            self.say(Unsubscribed(**self._subscribed(), id=message.id, time=now_ms()))
+        elif isinstance(message, List):
+            self.say(Listed(**self._subscribed(), id=message.id, time=now_ms()))
+        else:
+            self.say(Pong(id=message.id, time=now_ms()))
+
+    def _subscribed(self) -> dict[str, Any]:
+        """What is subscribed now, as replies tell it."""
+        wanted = self.subscriptions
+        return {
+            "symbols": wanted.symbols,
+            "timeframes": [*wanted.timeframes] or UNSET,
+            "categories": wanted.shown_categories,
+        }
+
+    def add(self, message: Subscribe) -> SubscriptionChange:
+        """To what is subscribed. This lets the socket stay."""
+        change = self.subscriptions.subscribe(message, catalogue.is_offered)
+        self._settle_in(message)
+        return change
+
+    def listen(self) -> None:
+        """Make the hub send what is subscribed now."""
+        stream, wanted = self.stream, self.subscriptions
+        stream.hub.subscribe(self.subscriber, stream.topics_of(wanted), stream.variant_of(wanted))
+        if self._slot is not None:
+            open_streams.note_change(self._slot)
+
+    def describe(self) -> StreamDetails:
+        """For the account's owner, who may wonder which program this is."""
+        who, symbols = self.identity, self.subscriptions.symbols
+        more = max(0, len(symbols) - MOST_SYMBOLS)
+        key_id = 0 if who.caller is None else who.caller.key_id
+        return StreamDetails(key_id, who.address, who.agent, symbols[:MOST_SYMBOLS], more)
+
+    def say(self, answer: Control) -> None:
+        self.subscriber.send(frame(encode(answer)))
+
+    async def answer_fault(self, error: Exception) -> None:
+        if isinstance(error, StreamRefused):
+            self._refuse(error)
+            return
+        if isinstance(error, TRANSIENT):
+            ended_without_database.tell(error)
+        else:
+            logger.error("A message on %s could not be answered", self.stream.kind.path, exc_info=error)
+        self.end("internal_error")
+
+    def _refuse(self, refused: StreamRefused) -> None:
+        if refused.code == "invalid_message" and self._inbound.is_one_too_many(passed_ms()):
+            refused.close = TOO_MANY_INVALID
+        if refused.close is None:
+            self.say(refused.frame(now_ms()))
+        else:
+            self.end(refused)
+
+    def end(self, why: Code | StreamRefused) -> None:
+        """Leave, say why, and close."""
+        refused = why if isinstance(why, StreamRefused) else StreamRefused(why)
+        if self.is_open and refused.close is not None:
+            self._log_end(refused.code, refused.close)
+            self._let_go()
+            last = frame(encode(refused.frame(now_ms())))
+            self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
+
+    def _log_end(self, code: Code, close: int) -> None:
+        if code in NO_REFUSALS:
+            return
+        caller, key = self.identity.caller, shown_prefix(self.identity.key)
+        known = {"account": caller.account_id if caller else None, "key": key}
+        who = {name: value for name, value in known.items() if value}
+        path = self.stream.kind.path
+        log_refusal(
+            f"{close} {code}",
+            self.identity.address,
+            f"{path} closed with {close} {code}",
+            route=path,
+            **who,
+        )
+
+    def leave(self) -> None:
+        self.stream.hub.leave(self.subscriber)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        super().leave()
+        if self.identity.caller is not None:
+            authenticated_sockets.remove(self, self.identity.caller.account_id)
+        if self._slot is not None:
+            self._slot.release()
+
+    def _offers(self, features: frozenset[RequestedFeature]) -> bool:
+        """Only the demo has an instrument that misbehaves on request, and its candles do not."""
+        kind = self.stream.kind
+        misbehaves = settings.DEMO and kind.is_numbered and not kind.has_timeframes
+        return misbehaves or features.isdisjoint(CHAOS)
+
+    async def _claim(self, *, takeover: bool) -> None:
+        changes = authenticated_sockets.changes
+        caller = await self.identity.look_again()
+        if not self.is_open:
+            # A socket that is gone must not end somebody else's stream.
+            return
+        limit = caller.allowances.streams
+        slot = await open_streams.claim(
+            caller.counted_under,
+            self.stream.kind.path,
+            limit,
+            takeover=takeover,
+            on_end=self._lost_slot,
+            describe=self.describe,
+        )
+        if isinstance(slot, SlotRefusal):
+            raise too_many_streams(slot.limit, slot.open, is_page=caller.is_page)
+        self._slot = slot
+        if not caller.is_page:
+            usage_buffer.note_stream(caller.account_id)
+        if not self.is_open:
+            slot.release()
+        elif changes != authenticated_sockets.changes:
+            # Its tier may have been lowered before this stream was counted.
+            caller = await self.identity.look_again()
+            await open_streams.enforce(caller.counted_under, caller.allowances.streams)
+
+    def _settle_in(self, message: Subscribe) -> None:
+        self.stay()
+        features = self.subscriptions.features
+        if "heartbeat" in features or self.identity.expires_at is not None:
+            authenticated_sockets.watch(self)
+        if self._slot is not None and self.stream.kind.is_numbered:
+            self._slot.goes_on |= "seq" in features or message.resume is not UNSET
+
+    def renew(self, caller: Caller | None) -> None:
+        if caller is None:
+            self.end("invalid_api_key")
+        elif self.is_open:
+            self.identity.caller = caller
+            if caller.expires_at is not None:
+                authenticated_sockets.watch(self)
+
+    def give_up(self) -> None:
+        self.end(StreamRefused("internal_error", UNTRUSTED))
+
+    def check_time(self, now_s: float) -> None:
+        if self.identity.has_expired:
+            self.end("invalid_api_key")
+        elif "heartbeat" in self.subscriptions.features and self.subscriber.has_been_silent_since(
+            now_s - self.HEARTBEAT_AFTER_S
+        ):
+            self.say(Heartbeat(time=now_ms()))
+
+    def _lost_slot(self, code: EndCode) -> None:
+        if code == "restarting":
+            self._let_go()
+            self.stream.hub.end(self.subscriber, RESTARTING, last=frame(farewell()))
+            return
+        if code != "stream_limit_exceeded":
+            self.end(code)
+            return
+        limit = self._slot.limit if self._slot is not None else 0
+        self.end(too_many_streams(limit, limit))
+
+    def first_is_late(self) -> None:
+        self.end("subscribe_timeout")
+
+    def _too_slow(self) -> None:
+        self.end("slow_consumer")
+
+
+def too_big() -> StreamRefused:
+    """Our server closes with 1009 before this. Other servers let the message in, and daphne cannot close with
+    it."""
+    refused = invalid("A message has at most 16 KiB.", max=MAX_BYTES)
+    refused.close = TOO_MANY_INVALID
+    return refused
+
+
+def farewell() -> bytes:
+    return encode(Notice(code="restarting", time=now_ms()))
+
+
+def flooded() -> bytes:
+    return encode(StreamRefused("too_many_messages").frame(now_ms()))
