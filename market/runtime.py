@@ -232,9 +232,9 @@ class MarketRuntime:
         return "" if source is None else source.journal_position.epoch
 
     def listen(self, hear: RecordListener, begin: NumberingListener, keep: RecordKeeper) -> None:
-        """`hear` gets all records, after they have been applied, but for those that nobody wanted when they
-        came: `keep` gets them later. `begin` is told where they begin: when the market starts, and when it
-        goes on after something was missed."""
+        """`hear` gets records after they have been applied, and `keep` those of symbols that no client wanted
+        when they came. `begin` gets where they begin: when the market starts, and when it goes on after
+        something was missed."""
         self._listeners.append((hear, begin, keep))
 
     def follow(self, symbols: Collection[str] | None) -> None:

@@ -92,13 +92,13 @@ class Prices:
         self.candle_price = candle_price
         self._mid = candle_price == "mid"
         self.histories: dict[str, History] = {}
-        self.before_looking: Callable[[str], None] | None = None
-        """Takes in what came of a symbol and was put off."""
+        self.before_reading: Callable[[str], None] | None = None
+        """Applies the records of a symbol that wait."""
 
     def quote(self, symbol: str) -> Quote | None:
-        """For whoever looks at it from outside, as the next three."""
-        if self.before_looking is not None:
-            self.before_looking(symbol)
+        """For readers outside the market, as the next three."""
+        if self.before_reading is not None:
+            self.before_reading(symbol)
         return self.quotes.get(symbol)
 
     def state(self, facts: InstrumentFacts, now_ms: int) -> str:
@@ -106,14 +106,14 @@ class Prices:
 
     def quoted(self, facts: InstrumentFacts, now_ms: int) -> tuple[Quote | None, str]:
         """The quote and the state."""
-        if self.before_looking is not None:
-            self.before_looking(facts.symbol)
+        if self.before_reading is not None:
+            self.before_reading(facts.symbol)
         quote = self.quotes.get(facts.symbol)
         return quote, state_of(quote, facts, now_ms)
 
     def candles(self, facts: InstrumentFacts) -> History:
-        if self.before_looking is not None:
-            self.before_looking(facts.symbol)
+        if self.before_reading is not None:
+            self.before_reading(facts.symbol)
         return self.history(facts)
 
     def history(self, facts: InstrumentFacts) -> History:

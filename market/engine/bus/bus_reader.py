@@ -34,26 +34,26 @@ from market.store.loading import load, load_series
 
 from .journal import HEAD, KEEP_MS, STATUS, STREAM, RecordKeeper, RecordListener, decode, number_of
 
-# What a web process need not look at when it comes: records of symbols that nobody wants.
+# Records of symbols that no client follows or requests wait, and are applied together.
 WANTED_S, APART_S = 10.0, 1.0
-"""A symbol is wanted for the longer time when somebody looks twice, at most and at least so far apart."""
-LOOK_S = 1.0
-LOOKED_AT_ONCE = 4
+"""A symbol is wanted for the longer time after two requests, at most and at least so far apart."""
+CHECK_S = 1.0
+CHECKED_AT_ONCE = 4
 
-# Enough to be folded cheaply, and few enough to be still in the processor's cache.
-MOST_PUT_OFF = 100
+# Enough to be applied cheaply, and few enough to be still in the processor's cache.
+MOST_WAITING = 100
 
 FollowedSymbols = Callable[[], Collection[str] | None]
 """Those that clients follow now; None: all."""
 
 
 class WantedSymbols:
-    """Those that clients follow or ask for again and again. Who looks once in a while, as metrics do, finds
-    what there is, and no tick is taken in at once because of that."""
+    """Those that clients follow or request repeatedly. A request once in a while, as of metrics, gets what
+    has come, and the ticks after it wait again."""
 
     def __init__(self, followed: FollowedSymbols) -> None:
         self._followed = followed
-        self._looked_s: dict[str, float] = {}
+        self._requested_s: dict[str, float] = {}
         self._until_s: dict[str, float] = {}
         self._checked_s = 0.0
         self.has_all = False
@@ -65,11 +65,11 @@ class WantedSymbols:
     def are_none(self) -> bool:
         return not self.has_all and not self._until_s
 
-    def look(self, symbol: str, now_s: float) -> None:
+    def request(self, symbol: str, now_s: float) -> None:
         """From any thread."""
-        passed_s = now_s - self._looked_s.get(symbol, 0.0)
+        passed_s = now_s - self._requested_s.get(symbol, 0.0)
         if passed_s > APART_S:
-            self._looked_s[symbol] = now_s
+            self._requested_s[symbol] = now_s
             if passed_s <= WANTED_S:
                 self.follow(symbol, now_s)
 
@@ -77,8 +77,8 @@ class WantedSymbols:
         self._until_s[symbol] = now_s + WANTED_S
 
     def check(self, now_s: float) -> None:
-        """Once in a while, which of them are wanted no longer."""
-        if now_s - self._checked_s < LOOK_S:
+        """Forget, once in a while, those that are wanted no longer."""
+        if now_s - self._checked_s < CHECK_S:
             return
         self._checked_s, followed = now_s, self._followed()
         self.has_all = followed is None
@@ -87,8 +87,8 @@ class WantedSymbols:
                 self._until_s.pop(symbol, None)
 
 
-class PutOff:
-    """The records of one symbol, in their order."""
+class WaitingRecords:
+    """Those of one symbol, in their order."""
 
     __slots__ = ("came_ms", "records")
 
@@ -96,18 +96,18 @@ class PutOff:
         self.records: list[AnyRecord] = []
         self.came_ms: list[int] = []
 
-    def is_too_much(self, now_ms: int) -> bool:
-        """Nobody is sent again what is older."""
+    def are_due(self, now_ms: int) -> bool:
+        """Clients that resume get nothing older."""
         return bool(self.records) and (
-            len(self.records) >= MOST_PUT_OFF or self.came_ms[0] < now_ms - KEEP_MS
+            len(self.records) >= MOST_WAITING or self.came_ms[0] < now_ms - KEEP_MS
         )
 
 
-class PutOffRecords:
-    """By symbol; a symbol that is wanted is not among them."""
+class WaitingSymbols:
+    """Those that are not wanted, with their records."""
 
     def __init__(self) -> None:
-        self._of: OrderedDict[str, PutOff] = OrderedDict()
+        self._of: OrderedDict[str, WaitingRecords] = OrderedDict()
 
     def __contains__(self, symbol: str) -> bool:
         return symbol in self._of
@@ -116,34 +116,34 @@ class PutOffRecords:
     def symbols(self) -> list[str]:
         return [*self._of]
 
-    def sift(self, records: Sequence[AnyRecord], wanted: WantedSymbols, now_ms: int) -> list[AnyRecord]:
-        """Puts off what it may, and returns the others."""
+    def split(self, records: Sequence[AnyRecord], wanted: WantedSymbols, now_ms: int) -> list[AnyRecord]:
+        """Keeps the records that may wait, and returns the others."""
         if wanted.has_all and not self._of:
             return list(records)
         known, others = self._of.get, list[AnyRecord]()
         for record in records:
-            put_off = known(record.symbol)
-            if put_off is None:
+            waiting = known(record.symbol)
+            if waiting is None:
                 # The engine speaks of itself without a symbol.
                 if not record.symbol or record.symbol in wanted:
                     others.append(record)
                     continue
-                put_off = self._of[record.symbol] = PutOff()
-            put_off.records.append(record)
-            put_off.came_ms.append(now_ms)
+                waiting = self._of[record.symbol] = WaitingRecords()
+            waiting.records.append(record)
+            waiting.came_ms.append(now_ms)
         return others
 
-    def take(self, symbol: str) -> PutOff | None:
+    def take(self, symbol: str) -> WaitingRecords | None:
         return self._of.pop(symbol, None)
 
-    def take_too_much(self, now_ms: int) -> list[tuple[str, PutOff]]:
-        """Looks at a few symbols; the others have their turn at the next calls."""
+    def take_due(self, now_ms: int) -> list[tuple[str, WaitingRecords]]:
+        """Checks a few symbols; the others have their turn at the next calls."""
         found = []
-        for symbol, put_off in list(islice(self._of.items(), LOOKED_AT_ONCE)):
+        for symbol, waiting in list(islice(self._of.items(), CHECKED_AT_ONCE)):
             self._of.move_to_end(symbol)
-            if put_off.is_too_much(now_ms):
-                self._of[symbol] = PutOff()
-                found.append((symbol, put_off))
+            if waiting.are_due(now_ms):
+                self._of[symbol] = WaitingRecords()
+                found.append((symbol, waiting))
         return found
 
     def clear(self) -> None:
@@ -218,18 +218,18 @@ class ReplicaWatch:
             self._tell(is_late)
 
 
-# The prices of a web process follow the records of the bus: at once where somebody wants them, and
-# otherwise when somebody does, or when too much waits.
+# The prices of a web process follow the records of the bus: at once for symbols that are wanted, and for
+# others when they are requested or when a hundred of their records wait.
 NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
 """Is given the epoch of the numbering, and where each instrument stands."""
 
-# So long a thread waits for the loop, before it takes what is known.
-AWAY_S = 1.0
+# A thread waits so long for the loop before it takes what is known.
+LOOP_S = 1.0
 
 
 class BusListener(NamedTuple):
     hear: RecordListener
-    """Gets records after they were applied, and an empty list where those that came were all put off."""
+    """Gets records after they were applied, and an empty list where all that came have to wait."""
     keep: RecordKeeper
     missed: NumberingListener
     followed: FollowedSymbols
@@ -240,97 +240,98 @@ class BusListener(NamedTuple):
 class PriceFollower:
     def __init__(self, prices: Prices, listener: BusListener) -> None:
         self._prices, self._listener = prices, listener
-        self.wanted, self._put_off = WantedSymbols(listener.followed), PutOffRecords()
+        self.wanted, self._waiting = WantedSymbols(listener.followed), WaitingSymbols()
         self._home: asyncio.AbstractEventLoop | None = None
         self._thread = 0
 
     def start(self) -> None:
         self._home, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        self._prices.before_looking = self.look
+        self._prices.before_reading = self.request
 
     def stop(self) -> None:
-        self._prices.before_looking = None
+        self._prices.before_reading = None
 
-    def look(self, symbol: str) -> None:
-        """Somebody looks at it, in any thread."""
-        self.wanted.look(symbol, time.monotonic())
-        if symbol in self._put_off:
+    def request(self, symbol: str) -> None:
+        """Its prices are about to be read, in any thread."""
+        self.wanted.request(symbol, time.monotonic())
+        if symbol in self._waiting:
             if threading.get_ident() == self._thread:
-                self._take_in(symbol, self._put_off.take(symbol))
+                self._apply_waiting(symbol, self._waiting.take(symbol))
             else:
-                self._ask_loop()
+                self._apply_in_loop()
 
     def follow(self, symbols: Iterable[str]) -> None:
         """A client is sent what comes of them from now on."""
         for symbol in symbols:
             self.wanted.follow(symbol, time.monotonic())
-            self._take_in(symbol, self._put_off.take(symbol))
+            self._apply_waiting(symbol, self._waiting.take(symbol))
 
     def follow_all(self) -> None:
         self.wanted.has_all = True
-        self._take_in_all()
+        self._apply_all_waiting()
 
     def begin(self, fresh: Prices, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
-        """Everything anew: what was put off came before."""
-        self._put_off.clear()
+        """Prices that were loaded again include what waits here."""
+        self._waiting.clear()
         self._prices.replace(fresh)
         self._listener.missed(epoch, checkpoints)
 
     async def take(self, known: Sequence[AnyRecord], heard: Sequence[AnyRecord]) -> None:
-        """`known` were heard before the prices were loaded anew, and are only applied. All at once, after
+        """`known` were heard before the prices were loaded again, and are only applied. All at once, after
         what may fail: what is taken again must not be applied twice."""
         records = [*known, *heard]
         if not all(map(catalogue.by_symbol.__contains__, {record.symbol for record in records} - {""})):
             await catalogue.load()
-        begun = deque[History | None]()
+        histories = deque[History | None]()
         if SeriesBegan in set(map(type, records)):
             for record in records:
                 if type(record) is SeriesBegan:
-                    begun.append(await self._series_of(record))
-                    # What was put off belongs to the series before.
+                    histories.append(await self._series_of(record))
+                    # What waits belongs to the series before.
                     self.follow([record.symbol])
-        self._apply(known, begun)
-        at_once = self._put_off.sift(heard, self.wanted, now_ms())
-        self._apply(at_once, begun)
-        for symbol, put_off in self._put_off.take_too_much(now_ms()):
-            self._take_in(symbol, put_off)
+        self._apply(known, histories)
+        at_once = self._waiting.split(heard, self.wanted, now_ms())
+        self._apply(at_once, histories)
+        for symbol, waiting in self._waiting.take_due(now_ms()):
+            self._apply_waiting(symbol, waiting)
         self._listener.hear(at_once)
 
     async def _series_of(self, began: SeriesBegan) -> History | None:
         facts = catalogue.known(began.symbol)
         return None if facts is None else await load_series(facts, began.at_ms, simulated=began.simulated)
 
-    def _apply(self, records: Sequence[AnyRecord], begun: deque[History | None]) -> None:
+    def _apply(self, records: Sequence[AnyRecord], histories: deque[History | None]) -> None:
+        """`histories` are those of the series that begin in the records."""
         for record in records:
-            if type(record) is SeriesBegan and (fresh := begun.popleft()) is not None:
+            if type(record) is SeriesBegan and (fresh := histories.popleft()) is not None:
                 self._prices.histories[record.symbol] = fresh
             if (facts := catalogue.known(record.symbol)) is not None:
                 self._prices.apply(record, facts)
 
-    def _take_in(self, symbol: str, put_off: PutOff | None) -> None:
-        if put_off is None or not put_off.records:
+    def _apply_waiting(self, symbol: str, waiting: WaitingRecords | None) -> None:
+        if waiting is None or not waiting.records:
             return
         if (facts := catalogue.known(symbol)) is not None:
-            self._prices.apply_all(put_off.records, facts)
-        self._listener.keep(symbol, put_off.records, put_off.came_ms)
+            self._prices.apply_all(waiting.records, facts)
+        self._listener.keep(symbol, waiting.records, waiting.came_ms)
 
-    def _take_in_all(self) -> None:
-        for symbol in self._put_off.symbols:
-            self._take_in(symbol, self._put_off.take(symbol))
+    def _apply_all_waiting(self) -> None:
+        for symbol in self._waiting.symbols:
+            self._apply_waiting(symbol, self._waiting.take(symbol))
 
-    def _ask_loop(self) -> None:
-        """Prices belong to the loop. Whoever looks at one symbol for a page mostly looks at others too."""
+    def _apply_in_loop(self) -> None:
+        """Prices belong to the loop. A page that reads one symbol mostly reads others too."""
         done = Future[None]()
 
-        def take_in_all() -> None:
-            self._take_in_all()
+        def apply() -> None:
+            self._apply_all_waiting()
             done.set_result(None)
 
         # Where the loop has ended nothing more comes, and what is known is all that will be.
         with contextlib.suppress(RuntimeError, TimeoutError):
             if self._home is not None:
-                self._home.call_soon_threadsafe(take_in_all)
-                done.result(AWAY_S)
+                self._home.call_soon_threadsafe(apply)
+                done.result(LOOP_S)
 
 
 bus_away = LastingFault(logger, "The bus is not heard, trying again")
@@ -339,7 +340,7 @@ BLOCK_MS = 1000
 RETRY_S = 0.2
 COUNT = 500
 
-# What comes together costs once. So old may be what is answered by a process that nobody asks or follows.
+# What comes together costs once. A process without clients may answer with prices that are so old.
 GATHER_S = 0.025
 
 # An engine tells how it is doing each second.

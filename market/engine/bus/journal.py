@@ -53,7 +53,7 @@ return redis.call('HMGET', KEYS[2], 'epoch', 'n')
 
 RecordListener = Callable[[list[AnyRecord]], None]
 RecordKeeper = Callable[[str, list[AnyRecord], list[int]], None]
-"""Is given records of one symbol that nobody wanted when they came, and when each of them came."""
+"""Gets records of one symbol that waited, and when each of them came."""
 
 
 class JournalWriter(Protocol):

@@ -1,4 +1,4 @@
-"""Prices that follow the bus: whatever is put off, they are the same whenever somebody looks."""
+"""Prices that follow the bus: whatever waits, they are the same at every request."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ async def run(each_step: list[Step]) -> tuple[Followed, Followed]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
-def test_put_off_or_not_the_prices_and_what_is_heard_of_a_symbol_are_the_same(each_step: list[Step]) -> None:
+def test_records_wait_or_not_the_prices_and_what_is_heard_of_a_symbol_are_the_same(
+    each_step: list[Step],
+) -> None:
     eager, lazy = asyncio.run(run(each_step))
 
     assert lazy.seen() == eager.seen()
@@ -143,7 +145,7 @@ def test_series_begins_after_all_of_the_one_before() -> None:
     assert [bar.open for bar in bars] == [1.002]
 
 
-def test_thread_that_looks_finds_what_was_put_off_as_long_as_the_loop_runs() -> None:
+def test_thread_that_looks_finds_what_waited_as_long_as_the_loop_runs() -> None:
     process = Followed(set())
 
     async def act(symbol: str) -> Quote | None:
