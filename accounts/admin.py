@@ -29,7 +29,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from accounts.deletion import end_sessions
-from accounts.fact_words import fact_words
+from accounts.fact_words import word_for
 from accounts.limits.tiers import (
     TierRequestRefused,
     accept_request,
@@ -41,7 +41,8 @@ from accounts.limits.tiers import (
 from accounts.login.factors import FACTOR_NAMES, publish_factor
 from accounts.models import TIER_LIMITS, Account, AiUsage, Tier, TierRequest, User
 from accounts.panel.usage import Chart, bars, days_of, minutes_of, rows_of
-from accounts.rights import READY_ROLE, PowerRefused, power_guard, publishing_right
+from accounts.rights import READY_ROLE, PowerRefused, publishing_right
+from accounts.signals import powers_given, role_changed
 from accounts.usage import near_limits
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -216,7 +217,7 @@ def fact_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if name.endswith("_at") and isinstance(value, int | float):
         return f"{datetime.fromtimestamp(value, UTC):%-d %b %Y, %H:%M:%S} UTC"
-    return "none" if value in (None, "") else fact_words.word_for(name, str(value))
+    return "none" if value in (None, "") else word_for(name, str(value))
 
 
 @admin.register(ControlEvent)
@@ -374,7 +375,7 @@ class UserForm(UserChangeForm):  # type: ignore[misc]
         if given.keys() >= {*POWERS, RAW_POWERS}:
             powers = {name: given[name] for name in POWERS}
             try:
-                power_guard.refuse_powers(self.instance, **powers, permissions=given[RAW_POWERS])
+                powers_given.send(User, user=self.instance, **powers, permissions=given[RAW_POWERS])
             except PowerRefused as error:
                 self.add_error(None, str(error))
         return given
@@ -385,7 +386,7 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         given: dict[str, Any] = super().clean() or self.cleaned_data
         if self.instance.pk is not None:
             try:
-                power_guard.refuse_role(self.instance, given.get("permissions", ()))
+                role_changed.send(Group, group=self.instance, permissions=given.get("permissions", ()))
             except PowerRefused as error:
                 self.add_error(None, str(error))
         return given

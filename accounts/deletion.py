@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -15,24 +15,16 @@ from django.db import transaction
 from django.db.models import ProtectedError
 
 from accounts.models import PSEUDONYM, Account, ApiKey, PageSession, TierRequest, User
+from accounts.signals import account_deleted
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .own_data import account_data, done_to_others, events_by, log_about, without_objects
+from .own_data import done_to_others, events_by, log_about, without_objects
 
 # Deletes an account: nothing of it opens anything any more, and no table names its owner, but for rows that
 # cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym.
 # By which staff find a key; the name before it is its owner's own words.
 KEY_PREFIX = re.compile(r"\(\w+…\)$")
-
-
-class OtherKeys:
-    """Keys of rooms above, which end with the account that they belong to."""
-
-    revocations_of: Callable[[Account], list[Callable[..., object]]] = staticmethod(lambda account: [])
-
-
-other_keys = OtherKeys()
 
 
 class DeletionRefused(Exception):
@@ -63,7 +55,7 @@ def delete_account(user: User) -> str:
     rename_in_log(user, account, pseudonym)
     TierRequest.objects.filter(decided_by=name).update(decided_by=pseudonym)
     revoked = [] if account is None else list(account.keys.filter(revoked_at=None))
-    revocations = [] if account is None else other_keys.revocations_of(account)
+    endings: list[Any] = [] if account is None else account_deleted.send(Account, account=account)
     sessions = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     pages = [] if account is None else list(account.page_sessions.values_list("session_key", flat=True))
     # Deleting a row takes its number from the object.
@@ -71,8 +63,8 @@ def delete_account(user: User) -> str:
     is_kept = not take_away(user, account, pseudonym, {*sessions, *pages})
     forget_in_events(name, pseudonym, account_id)
     # Events come last: whoever has published waits for no row any more.
-    for revoke in revocations:
-        revoke(by=pseudonym)
+    for _, announce in endings:
+        announce(by=pseudonym)
     tell(account_id, revoked, pseudonym)
     return pseudonym if is_kept else ""
 
@@ -150,36 +142,16 @@ def end_sessions(user: User) -> None:
 OWN_SIGNALS = (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED)
 
 
-class Staying(NamedTuple):
-    signals: bool
-    name_in_ledger: bool
-    name_in_scores: bool
-    staff_record: bool
+def has_acted_as_staff(user: User) -> bool:
+    if user.is_staff:
+        return True
+    done = any(row["kind"] not in OWN_SIGNALS for row in done_to_others(user))
+    return done or LogEntry.objects.filter(user=user).exists()
 
 
-def nothing(user: User) -> bool:
-    return False
+STAYING: dict[str, Callable[[User], bool]] = {"staff_record": has_acted_as_staff}
+"""By the name that the pages give it. Rooms above add what stays of theirs."""
 
 
-class StayingRows:
-    """Rooms above say it of their rows."""
-
-    signals: Callable[[User], bool] = staticmethod(nothing)
-    name_in_ledger: Callable[[User], bool] = staticmethod(nothing)
-    name_in_scores: Callable[[User], bool] = staticmethod(nothing)
-
-    def of(self, user: User) -> Staying:
-        done = any(row["kind"] not in OWN_SIGNALS for row in done_to_others(user))
-        has_acted = done or LogEntry.objects.filter(user=user).exists()
-        return Staying(
-            self.signals(user),
-            self.name_in_ledger(user),
-            self.name_in_scores(user),
-            user.is_staff or has_acted,
-        )
-
-
-staying_rows = StayingRows()
-
-
-__all__ = ["account_data", "staying_rows"]
+def staying_of(user: User) -> dict[str, bool]:
+    return {name: stays(user) for name, stays in STAYING.items()}

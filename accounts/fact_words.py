@@ -1,24 +1,12 @@
 """The words of pages for the codes that events are stored with."""
 
+from collections.abc import Mapping
+
 from accounts.login.factors import FACTOR_NAMES
 
-
-class FactWords:
-    """What pages call the codes in the facts of an event. A room above knows how a signal ends."""
-
-    def __init__(self) -> None:
-        self.endings: dict[str, str] = {}
-
-    def word_for(self, name: str, value: str) -> str:
-        match name:
-            case "reason":
-                return self.endings.get(value, value)
-            case "factor":
-                return FACTOR_NAMES.get(value, value)
-            case "tier":
-                return value.title()
-            case _:
-                return value
+FACT_WORDS: dict[str, Mapping[str, str]] = {"factor": FACTOR_NAMES}
+"""By the name of the fact. A room above adds how a signal ends."""
 
 
-fact_words = FactWords()
+def word_for(name: str, value: str) -> str:
+    return value.title() if name == "tier" else FACT_WORDS.get(name, {}).get(value, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -22,6 +22,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from accounts.key_text import MARK_BYTES
+from accounts.signals import name_chosen
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import moment
@@ -130,18 +131,6 @@ LOOKS_LIKE_ANOTHER = (
 OURS = "tickwire"
 
 
-def nobodys(name: str, user_id: int | None) -> bool:
-    return False
-
-
-class PublishersNames:
-    are_taken: Callable[[str, int | None], bool] = staticmethod(nobodys)
-    """Whether a name looks like one under which somebody else published."""
-
-
-publishers_names = PublishersNames()
-
-
 def is_reserved(name: str) -> bool:
     look = look_of(name)
     return (
@@ -159,7 +148,8 @@ def fault_of_new(name: str, user_id: int | None = None) -> str:
         return ASCII_ONLY
     if len(name) > LONGEST_NEW:
         return TOO_LONG
-    return LOOKS_LIKE_ANOTHER if publishers_names.are_taken(name, user_id) else ""
+    answers = name_chosen.send(User, name=name, user_id=user_id)
+    return next((fault for _, fault in answers if fault), "")
 
 
 class UsernameField(NameField):

@@ -222,4 +222,3 @@ def streams_of(account: Account) -> Iterator[Row]:
 
 
 account_data = AccountData()
-"""`config/wiring.py` adds the sections of rooms above."""

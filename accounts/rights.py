@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Permission
 from django.db import transaction
 from django.db.models import Q
 
@@ -16,11 +14,14 @@ READY_ROLE = "Role: "
 """How the names of groups begin that `migrate` keeps as they are."""
 
 
-class CustomerRight:
-    """A permission that gives no power over others: whoever has it stays within reach of staff who have not.
-    The room that asks for it stands above, so its name is handed down."""
+MAY_PUBLISH = "signals_feed.publish_signal"
 
-    permission = ""
+
+class CustomerRight:
+    """A permission that gives no power over others: whoever has it stays within reach of staff without it."""
+
+    def __init__(self, permission: str) -> None:
+        self.permission = permission
 
     def is_it(self) -> Q:
         app, _, codename = self.permission.partition(".")
@@ -47,18 +48,8 @@ class CustomerRight:
         ControlEvent.objects.publish(kind, by=by, account=account)
 
 
-publishing_right = CustomerRight()
+publishing_right = CustomerRight(MAY_PUBLISH)
 
 
 class PowerRefused(Exception):
     """Somebody is not given a power, or a key, now; says why."""
-
-
-class PowerGuard:
-    """Rooms above may refuse to let somebody have powers: each raises PowerRefused."""
-
-    refuse_powers: Callable[..., None] = staticmethod(lambda user, **powers: None)
-    refuse_role: Callable[[Group, Iterable[Permission]], None] = staticmethod(lambda group, permissions: None)
-
-
-power_guard = PowerGuard()

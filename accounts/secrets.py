@@ -4,7 +4,6 @@ and those of before, which still open what was made with them.
 A process that is told of a new pepper as a fallback knows the keys that others hash with it already, so that
 processes may change over one after the other."""
 
-import base64
 import contextlib
 import hmac
 import logging
@@ -14,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from allauth.mfa.models import Authenticator
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.fernet import InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
@@ -22,16 +21,12 @@ from django.db import transaction
 from core.background import BackgroundLoop, scattered
 from core.database import UNANSWERED
 from core.fault_log import EachFault
+from core.sealing import all_peppers, ciphers
 from core.threads import in_thread
 
 from .key_text import digest_of
 
 NAME_LENGTH = 12
-
-
-def all_peppers() -> tuple[str, ...]:
-    """The current one first."""
-    return (settings.KEY_PEPPER, *settings.KEY_PEPPER_FALLBACKS)
 
 
 def name_of(pepper: str) -> str:
@@ -52,8 +47,7 @@ def hashed(key: str) -> dict[str, str]:
     return {"digest": digest_of(key, settings.KEY_PEPPER), "pepper_name": current_name()}
 
 
-# The secrets of second factors are sealed with a key that is made of the pepper. What a pepper of before
-# has sealed is still opened, and sealed anew in the background.
+# Secrets of second factors that a pepper of before has sealed are sealed anew in the background.
 logger = logging.getLogger(__name__)
 SEALED = ("secret", "seed", "migrated_codes")
 AT_ONCE = 100
@@ -65,20 +59,6 @@ class Seal(IntEnum):
     FALLBACK = 1
     UNKNOWN = 2
     """None of the peppers there are opens it."""
-
-
-def ciphers() -> list[Fernet]:
-    digests = (hmac.digest(pepper.encode(), b"second factors", "sha256") for pepper in all_peppers())
-    return [Fernet(base64.urlsafe_b64encode(digest)) for digest in digests]
-
-
-def seal(text: str) -> str:
-    return ciphers()[0].encrypt(text.encode()).decode()
-
-
-def unseal(sealed: str) -> str:
-    """Raises InvalidToken if no pepper opens it."""
-    return MultiFernet(ciphers()).decrypt(sealed).decode()
 
 
 def reseal_some(after: int) -> tuple[int | None, Counter[Seal]]:

@@ -1,6 +1,21 @@
 from django.apps import AppConfig
+from prometheus_client import REGISTRY
 
 
 class ArchiveConfig(AppConfig):
     name = "archive"
     verbose_name = "Archive"
+
+    def ready(self) -> None:
+        from market.metrics import engine_registry
+        from market.runtime import market
+        from signals_feed.archived import archived
+
+        from .keeper import archive_metrics, keeper
+        from .proving.verify import ArchivedWindows
+        from .sealing import present_digests
+
+        market.engine_listeners.append(keeper)
+        archived.register(ArchivedWindows, present_digests)
+        REGISTRY.register(archive_metrics)
+        engine_registry.register(archive_metrics)

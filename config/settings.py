@@ -85,6 +85,7 @@ INSTALLED_APPS = [
     "signals_feed",
     "news",
     "status",
+    "analysis",
     "archive",
     "pages",
     "demo",

@@ -20,7 +20,6 @@ admin.autodiscover()
 service = ApiRouter()
 service.register("", SessionViewSet, "service")
 api: list[URLPattern | URLResolver] = [
-    path("", include("instruments.urls")),
     path("", include("market.urls")),
     path("", include("signals_feed.api.urls")),
     path("", include("news.urls")),

@@ -7,7 +7,6 @@ import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
 
-from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from allauth.usersessions.models import UserSession
 from django.conf import settings
@@ -22,13 +21,12 @@ from django.utils.decorators import async_only_middleware
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from accounts.login import DEMO_LINK
 from accounts.models import Account, User
 from core.addresses import page_is_loopback
 
 from .people import STAFF
 
-DEMO_LINK = "demo_link"
-"""Marks a session that began with a link."""
 VALID_S = 15 * 60
 NEWEST = "demo-login"
 
@@ -76,12 +74,6 @@ def demo_login(request: HttpRequest, token: str) -> HttpResponse:
     record_authentication(request, user, DEMO_LINK)
     UserSession.objects.create_from_request(request)
     return redirect("admin:index")
-
-
-def came_by_demo_link(request: HttpRequest) -> bool:
-    """The operator of the demo has seen the printed link, which is as good as a second factor."""
-    records = get_authentication_records(request, request.user)
-    return settings.DEMO and any(record["method"] == DEMO_LINK for record in records)
 
 
 class DemoLinkBackend(BaseBackend):

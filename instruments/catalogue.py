@@ -2,12 +2,13 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
+from django.dispatch import Signal
 
 from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
@@ -33,13 +34,13 @@ def is_covered(feed: str, withheld: str) -> bool:
 
 
 WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be passed on."
-NOTHING: frozenset[str] = frozenset()
 OfferChange = Literal["activated", "deactivated"]
-SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
-
-def nothing_stored(instrument_id: int) -> Collection[str]:
-    return NOTHING
+# Receivers are connected in the `ready` of rooms above.
+offer_changed = Signal()
+"""The `change` of these `symbols`: they are not offered any more, or are again."""
+stored_sources_asked = Signal()
+"""A receiver returns the sources of what is served of the `instrument` with this id."""
 
 
 class ReadInstruments(NamedTuple):
@@ -57,12 +58,6 @@ class Catalogue:
         """Active or not."""
         self.withheld: tuple[str, ...] = ()
         """Sources whose data may not be handed on."""
-        self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
-        """Asks the market: open, closed or stale."""
-        self.on_offer: Sequence[Callable[[OfferChange, list[str]], None]] = ()
-        """Called with the symbols that are not offered any more, or are again."""
-        self.stored_sources: Callable[[int], Collection[str]] = nothing_stored
-        """Asks the market for the sources of what it serves of an instrument."""
         self._gone: set[str] = set()
         """Those that were offered once, or may yet be."""
         self._changed: set[str] = set()
@@ -76,12 +71,6 @@ class Catalogue:
     def is_offered(self, symbol: str) -> bool:
         facts = self.by_symbol.get(symbol)
         return facts is not None and facts.is_offered
-
-    def open_symbol(self) -> str:
-        """One that trades now, so that an example has something to show; any other where none does."""
-        offered = [facts for facts in self.offered() if self.state_of(facts) == "open"] or self.offered()
-        symbols = [facts.symbol for facts in offered]
-        return next((symbol for symbol in SHOWN_FIRST if symbol in symbols), (symbols or SHOWN_FIRST)[0])
 
     def all(self) -> list[InstrumentFacts]:
         return list(self.by_symbol.values())
@@ -129,8 +118,8 @@ class Catalogue:
         come = {symbol for symbol in changed if self.is_offered(symbol)}
         changes: dict[OfferChange, set[str]] = {"deactivated": changed - come, "activated": come}
         for change, symbols in changes.items():
-            for tell in self.on_offer if symbols else ():
-                tell(change, sorted(symbols))
+            if symbols:
+                offer_changed.send(self, change=change, symbols=sorted(symbols))
 
     def load_now(self) -> None:
         self._show(self._read())
@@ -159,7 +148,9 @@ class Catalogue:
             return False
         feeds = feeds_of(row.source, row.fallback, default_feed(settings.DEMO))
         # What a former source sent is served as well.
-        return not may_be_handed_on((*feeds, *self.stored_sources(row.pk)), withheld)
+        answers = stored_sources_asked.send(self, instrument=row.pk)
+        stored = [source for _, found in answers for source in found or ()]
+        return not may_be_handed_on((*feeds, *stored), withheld)
 
     async def reload(self, _: dict[str, Any]) -> None:
         await self.load()

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.utils.timezone import now
 
 from .hours import TradingHours
-from .sources import IMPORTED, default_feed, is_simulated, known_feeds
+from .sources import FEEDS, IMPORTED, default_feed, is_simulated
 
 MAX_DIGITS = 8
 MIXED = (
@@ -23,8 +23,8 @@ MIXED = (
 
 
 def check_source(source: str) -> None:
-    if not re.fullmatch(rf"({'|'.join(known_feeds.names)})(:\S+)?", source):
-        names = ", ".join(known_feeds.names)
+    if not re.fullmatch(rf"({'|'.join(FEEDS)})(:\S+)?", source):
+        names = ", ".join(FEEDS)
         raise ValidationError(f"One of {names}; the venue's own symbol may follow a colon.", code="invalid")
 
 

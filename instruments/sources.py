@@ -1,21 +1,14 @@
 """The feeds that an instrument may name as its source. Simulated prices and real ones never mix."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 DEMO, REPLAY, PUSH = "demo", "replay", "push"
 IMPORTED = "import"
 """The source of minutes that come from files: no feed, and nobody was ever quoted them."""
 SIMULATED = frozenset({DEMO, REPLAY})
-
-
-class KnownFeeds:
-    """The market sets these to the feeds that it has."""
-
-    names: Sequence[str] = (DEMO, REPLAY, PUSH)
-
-
-known_feeds = KnownFeeds()
+VENUES = ("kraken", "oanda", "binance")
+FEEDS = (DEMO, REPLAY, *VENUES, PUSH)
+"""All that an instrument may name as its source."""
 
 
 # Asked for every candle that is written.

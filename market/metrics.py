@@ -7,12 +7,14 @@ from typing import TypeVar
 from django.conf import settings
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from .overview import InstrumentOverview, Overview, overview
 from .runtime import is_heard
 
 STATES = ("open", "closed", "stale")
+engine_registry = CollectorRegistry()
+"""What `run_engine` says on its port. Rooms add theirs in the `ready` of their app."""
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 Samples = Mapping[Labels, float | None]
 """The value by its labels; None where there is none yet."""

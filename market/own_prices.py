@@ -6,16 +6,16 @@ have them are noted before each change of powers that Django tells, and each hou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q, QuerySet
+from django.dispatch import Signal
 from django.utils import timezone
 
 from accounts.models import Account, User
-from accounts.rights import PowerRefused
 
 from .models import FormerPriceRight, IngestKey
 
@@ -101,25 +101,15 @@ def note_before_save(instance: User, update_fields: Collection[str] | None = Non
         note_deciders(deciders().filter(pk=instance.pk))
 
 
-class OpenSignals:
-    """The room of signals stands above, and says it."""
-
-    symbols_of: Callable[[User], Iterable[str]] = staticmethod(lambda user: ())
-
-
-open_signals = OpenSignals()
-REFUSED = (
-    "{user} has open signals on {symbols}, and whoever may make prices has none. Wait until they have ended, "
-    "or cancel them."
-)
+price_right_granted = Signal()
+"""A `user` is to make the prices of these `symbols`, empty for all. A receiver, which a room above connects,
+raises PowerRefused if that may not be now."""
 
 
 def refuse_open(user: User, symbols: str = "") -> None:
     """Within the transaction that grants the right. Publications of theirs wait until it ends."""
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    found = sorted({symbol for symbol in open_signals.symbols_of(user) if covers(symbols, symbol)})
-    if found:
-        raise PowerRefused(REFUSED.format(user=user, symbols=", ".join(found)))
+    price_right_granted.send(User, user=user, symbols=symbols)
 
 
 def refuse_powers(
@@ -129,6 +119,7 @@ def refuse_powers(
     is_superuser: bool,
     groups: Iterable[Group],
     permissions: Iterable[Permission],
+    **_: Any,
 ) -> None:
     """They are to have these powers, which may be the first of this kind."""
     given = Q(group__in=groups) | Q(pk__in=[permission.pk for permission in permissions])
@@ -137,7 +128,7 @@ def refuse_powers(
         refuse_open(user)
 
 
-def refuse_role(group: Group, permissions: Iterable[Permission]) -> None:
+def refuse_role(group: Group, permissions: Iterable[Permission], **_: Any) -> None:
     """All of the group are to have these."""
     if powers().filter(pk__in=[permission.pk for permission in permissions]).exists():
         for user in User.objects.filter(groups=group, is_staff=True).exclude(pk__in=deciders().values("pk")):

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -53,6 +53,7 @@ HELD_UP_S = 1.0
 
 # One that is this late means that what came meanwhile is old: the machine slept, or the process was stopped.
 STOOD_STILL_S = 5.0
+SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 
 def bus_url() -> str:
@@ -143,6 +144,15 @@ def given_numbers(engine: Engine) -> StreamNumbers:
     return numbers
 
 
+class Listener(NamedTuple):
+    """See `MarketRuntime.listen`."""
+
+    hear: RecordListener
+    begin: NumberingListener
+    keep: RecordKeeper
+    followed: FollowedSymbols
+
+
 class MarketRuntime:
     """The prices of this process and who makes them: an engine of its own, or one beside it on the bus."""
 
@@ -157,10 +167,9 @@ class MarketRuntime:
         self._reader: BusReader | None = None
         self._replica: ReplicaWatch | None = None
         self._push_queue: PushQueue | None = None
-        self._listeners: list[tuple[RecordListener, NumberingListener, RecordKeeper]] = []
-        self.followed: FollowedSymbols = set
+        self._listeners: list[Listener] = []
         self.liveness = EngineLiveness()
-        self.engine_listeners: Sequence[EngineListener] = ()
+        self.engine_listeners: list[EngineListener] = []
         """Follow each decision of an engine in this process, and write within its transactions."""
 
     async def start(self) -> None:
@@ -169,9 +178,7 @@ class MarketRuntime:
             await self._push_queue.start()
             url = settings.BUS_REPLICA_URL or bus_url()
             self.is_untold = True
-            listener = BusListener(
-                self._hear, self._keep, self._begin, lambda: self.followed(), self._take_status
-            )
+            listener = BusListener(self._hear, self._keep, self._begin, self._followed, self._take_status)
             self._reader = reader = BusReader(url, self.prices, listener)
             checkpoints = await reader.start()
             if settings.BUS_REPLICA_URL:
@@ -231,11 +238,21 @@ class MarketRuntime:
         source = self._reader if self.runner is None else self.runner.bus
         return "" if source is None else source.journal_position.epoch
 
-    def listen(self, hear: RecordListener, begin: NumberingListener, keep: RecordKeeper) -> None:
+    def listen(
+        self,
+        hear: RecordListener,
+        begin: NumberingListener,
+        keep: RecordKeeper,
+        followed: FollowedSymbols = set,
+    ) -> None:
         """`hear` gets records after they have been applied, and `keep` those of symbols that no client wanted
         when they came. `begin` gets where they begin: when the market starts, and when it goes on after
-        something was missed."""
-        self._listeners.append((hear, begin, keep))
+        something was missed. `followed` returns the symbols whose records `hear` wants at once."""
+        self._listeners.append(Listener(hear, begin, keep, followed))
+
+    def _followed(self) -> Collection[str] | None:
+        found = [each.followed() for each in self._listeners]
+        return None if None in found else set().union(*filter(None, found))
 
     def follow(self, symbols: Collection[str] | None) -> None:
         """A client is sent what comes of them, or of all, from now on. Nothing may be awaited between this
@@ -270,8 +287,8 @@ class MarketRuntime:
         for record in records:
             if type(record) is StatusRecord:
                 self._hear_status(engine_status.read_status(record.status))
-        for hear, _, _ in self._listeners:
-            hear(records)
+        for listener in self._listeners:
+            listener.hear(records)
 
     def _hear_status(self, told: engine_status.EngineStatus) -> None:
         if self._reader is not None:
@@ -283,12 +300,12 @@ class MarketRuntime:
             self._reader.must_read_status = True
 
     def _keep(self, symbol: str, records: list[AnyRecord], came_ms: list[int]) -> None:
-        for _, _, keep in self._listeners:
-            keep(symbol, records, came_ms)
+        for listener in self._listeners:
+            listener.keep(symbol, records, came_ms)
 
     def _begin(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
-        for _, begin, _ in self._listeners:
-            begin(epoch, checkpoints)
+        for listener in self._listeners:
+            listener.begin(epoch, checkpoints)
 
     async def refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:
@@ -351,6 +368,13 @@ def own_ms(symbol: str) -> int:
 
 def state(facts: InstrumentFacts) -> str:
     return prices.state(facts, now_ms())
+
+
+def open_symbol(**_: Any) -> str:
+    """One that trades now, so that an example has something to show; any other where none does."""
+    offered = [facts for facts in catalogue.offered() if state(facts) == "open"] or catalogue.offered()
+    symbols = [facts.symbol for facts in offered]
+    return next((symbol for symbol in SHOWN_FIRST if symbol in symbols), (symbols or SHOWN_FIRST)[0])
 
 
 def epoch_written() -> str:

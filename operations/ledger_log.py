@@ -7,10 +7,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from core.program import command
+from signals_feed.ledger_days import check_signed
 from transparency.keyring import keyring
 from transparency.models import Cosignature, LogKey, SignedCheckpoint
 from transparency.remembered import Forked, in_file
-from transparency.signing import signer
 
 from .doctor.diagnosis import Diagnosis, fail, ok, warn
 
@@ -34,7 +34,7 @@ def unknown_log() -> str:
 def lacking() -> str:
     """What the ledger lacks of what was signed or cosigned; empty if it lacks nothing."""
     try:
-        signer.check(signer.entries.count())
+        check_signed()
     except Forked as forked:
         return forked.message
     return ""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from accounts.models import ApiKey
-from accounts.secrets import all_peppers, count_unopened, name_of
+from accounts.secrets import count_unopened, name_of
+from core.sealing import all_peppers
 from market.models import IngestKey
 
 from .doctor.diagnosis import Diagnosis, ok, warn

@@ -9,7 +9,7 @@ CLOSE = (b"connection", b"close")
 class Draining:
     def __init__(self) -> None:
         self.is_on = False
-        self.before_closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+        self.before_closing: list[Callable[[], Awaitable[None]]] = []
         """What is done when no more connections are accepted, just before all are closed."""
 
     def begin(self) -> None:

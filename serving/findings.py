@@ -3,12 +3,15 @@
 What fails for all processes makes none of them unready: sending the requests elsewhere would help nobody, and
 most of them succeed. What fails here while another process has it takes this process out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 OK = "ok"
 # Stands in the last report of a process, instead of what it found.
 STOPPED = "stopped"
+component_shares: dict[str, Callable[[], float | None]] = {}
+"""How much of a component of the status page is in order, as a share of 1, by its name; None where there is
+nothing to judge. Rooms add theirs in the `ready` of their app."""
 
 # A hiccup, such as a connection that broke, is no reason to go.
 ALONE_AFTER_S = 3.0

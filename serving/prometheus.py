@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from .metrics.port import MetricsPort
 from .metrics.worker_link import SupervisorSilent, process_metrics, worker_link
+from .readiness import readiness
 
 METRICS_PATH = "/metrics"
 METRICS_ARE_SHUT = (
@@ -47,7 +48,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 async def _readiness() -> tuple[int, dict[str, object]]:
-    return process_metrics.readiness()
+    return readiness()
 
 
 # In a thread, so that a long answer holds up no tick.

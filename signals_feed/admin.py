@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
 from accounts.form_fields import refuse_invisible
 from accounts.models import User
+from accounts.rights import MAY_PUBLISH
 from instruments.admin import price_column
 from signals_feed.api.proof import rule_text
 from signals_feed.ledger.ledger import LedgerEntry
@@ -34,7 +35,7 @@ from signals_feed.publishing.actions import SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
 
 from .figures import exact_time, gains, in_r, tick_number
-from .models import PERMISSION, Evidence, Signal
+from .models import Evidence, Signal
 
 PUBLISHING_EXPLAINED = (
     "It is published under your own name, at once, and cannot be changed. You need the permission to"
@@ -196,7 +197,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         return request.user.has_perm("signals_feed.change_signal")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(PERMISSION)
+        return request.user.has_perm(MAY_PUBLISH)
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None

@@ -11,7 +11,7 @@ from core.events.outbox import ControlEvent
 from core.times import read_iso
 
 from .ledger.beginning import are_due
-from .ledger.ledger import AT_ONCE, FIRST_PREVIOUS_HASH, NO_SIGNAL, Fact, LedgerEntry, LedgerHead
+from .ledger.ledger import AT_ONCE, FIRST_PREVIOUS_HASH, NO_SIGNAL, Fact, LedgerEntry, LedgerHead, signer
 
 # When what an entry records happened: the first of these that it, or its evidence, says.
 TIMES = ("closed_at", "cancelled_at", "published_at", "at", "written")
@@ -26,6 +26,11 @@ class LedgerPosition(NamedTuple):
 def position_now() -> LedgerPosition:
     head = LedgerHead.objects.now()
     return LedgerPosition(head.position, head.hash)
+
+
+def check_signed() -> None:
+    """Raises Forked if the ledger lacks entries that were signed."""
+    signer.check(position_now().position)
 
 
 def position_before(end: datetime) -> LedgerPosition:

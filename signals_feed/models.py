@@ -21,7 +21,6 @@ from .record import MOST_FEEDS
 from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
-PERMISSION = "signals_feed.publish_signal"
 """To publish signals. Whoever loses it can still close their own by hand."""
 
 

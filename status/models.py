@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import connection, models, transaction
@@ -13,6 +13,7 @@ from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
+from core.known_rules import known_rules
 from serving.findings import STOPPED
 
 
@@ -163,7 +164,7 @@ class ComponentMinute(models.Model):
 
 class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
     def put(self, process: str, ages_s: dict[str, float]) -> None:
-        report = ProcessReport(process=process, at=Now(), ages_s=ages_s, rules=ProcessReport.known_rules)
+        report = ProcessReport(process=process, at=Now(), ages_s=ages_s, rules=known_rules.newest)
         self.bulk_create(
             [report], update_conflicts=True, unique_fields=["process"], update_fields=["at", "ages_s"]
         )
@@ -206,9 +207,6 @@ class ProcessReport(models.Model):
     """How long ago each thing was in order."""
     rules = models.SmallIntegerField(default=1, db_default=1)
     """The newest rules of signals that it knows."""
-
-    known_rules: ClassVar[int] = 1
-    """By this process; handed down."""
 
     objects = ProcessReportQuerySet.as_manager()
 

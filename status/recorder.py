@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 
@@ -18,10 +18,10 @@ from core.times import MINUTE_MS, moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.prices import interval_start
-from market.streams.consumer import Stream
+from market.streams.consumer import Stream, all_streams
 from market.streams.market_streams import prices
 from serving.draining import draining
-from serving.findings import OK
+from serving.findings import OK, component_shares
 from serving.metrics.http_requests import http_requests
 from serving.readiness import monitor
 
@@ -40,10 +40,8 @@ STOOD_STILL: Shares = dict.fromkeys(("rest", "market", "orderflow", "candles", "
 class ComponentWatch:
     """Looks from inside a process: what lies between it and the reader is not seen."""
 
-    def __init__(self) -> None:
-        self.streams: tuple[Stream, ...] = ()
-        self.sources: Callable[[], float | None] = nothing
-        """Asks the database."""
+    def __init__(self, streams: Sequence[Stream] = all_streams) -> None:
+        self._streams = streams
         self.latest: Shares = {}
         """As of the last look, for the page that this process makes."""
         self._answered = self._failed = 0
@@ -56,7 +54,7 @@ class ComponentWatch:
         found = monitor.verdict()
         has_database = found.checks.get("database", OK) == OK
         shares: Shares = {"rest": self._rest() if has_database and not found.reasons else 0.0}
-        for stream in self.streams:
+        for stream in self._streams:
             works = market.is_heard() if stream.kind.is_numbered else has_database
             shares[stream.kind.name] = self._unbroken(stream) if works else 0.0
         self.latest |= shares
@@ -68,7 +66,9 @@ class ComponentWatch:
         return share
 
     def look_at_sources(self) -> float | None:
-        self.latest["sources"] = share = self.sources()
+        """Asks the database."""
+        ask = component_shares.get("sources")
+        self.latest["sources"] = share = ask() if ask else None
         return share
 
     def _rest(self) -> float:
@@ -82,10 +82,6 @@ class ComponentWatch:
         since = ended - self._ended.get(stream.kind.name, 0)
         self._ended[stream.kind.name] = ended
         return 1 - since / (since + stream.hub.members) if since else 1.0
-
-
-def nothing() -> None:
-    return None
 
 
 def fresh_share(states: Iterable[str]) -> float | None:

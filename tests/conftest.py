@@ -36,10 +36,10 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 del os.environ["STEADY_CLOCK"]
 
-from signals_feed.ledger import beginning  # noqa: E402
+from core.known_rules import known_rules  # noqa: E402
 
 # Rules 2 begin where a test says so: then nothing is filled unless ticks come.
-beginning.oldest_known.clear()
+asked_by_the_service, known_rules.asked = known_rules.asked, []
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
@@ -156,6 +156,12 @@ def _new_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strangers, "WORK_S", 100 * strangers.WORK_S)
     monkeypatch.setattr(strangers, "REFUSED_AFTER_S", 0)
     strangers.strangers_work.clear()
+
+
+@pytest.fixture
+def all_processes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rules they know, as in a service."""
+    monkeypatch.setattr(known_rules, "asked", asked_by_the_service)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from core.threads import in_thread
 
 from .keyring import KeysUnopened
 from .remembered import Forked
-from .signing import Signer, signer
+from .signing import Signer
 from .witnesses import witnesses
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ LOOK_EVERY_S = 1.0
 
 
 class Following:
-    def __init__(self, signs: Signer = signer) -> None:
-        self._signer = signs
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
         self.fault = ""
         """Why nothing is signed; empty while all is well."""
         self._wait_s = LOOK_EVERY_S
@@ -57,16 +57,16 @@ class Following:
         await asyncio.sleep(self._wait_s)
 
 
-following = Following()
-
-
 class LogMetrics(Collector):
+    def __init__(self, following: Following) -> None:
+        self._following = following
+
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterator[Metric]:
         text = "0 while no checkpoint can be signed; the log has the reason."
-        yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not following.fault))
+        yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not self._following.fault))
         text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
         age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))
         for link in witnesses.links:

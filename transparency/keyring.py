@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+
+from core.sealing import seal, unseal
 
 from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey
@@ -27,10 +28,6 @@ class KeysUnopened(Exception):
 
 
 class Keyring:
-    seal: Callable[[str], str]
-    unseal: Callable[[str], str]
-    """Raises InvalidToken for what was sealed with a secret that is not set. Both are handed down."""
-
     def signing_keys(self, now: datetime) -> list[SigningKey]:
         """The oldest first: readers who have known the log for longest know that key."""
         rows = list(LogKey.objects.signing(now)) or [self._make_first(now)]
@@ -82,7 +79,7 @@ class Keyring:
             if key is None:
                 unopened += 1
             else:
-                LogKey.objects.filter(pk=row.pk).update(sealed=self.seal(key.secret_text()))
+                LogKey.objects.filter(pk=row.pk).update(sealed=seal(key.secret_text()))
         return unopened
 
     def _make_first(self, now: datetime) -> LogKey:
@@ -94,12 +91,12 @@ class Keyring:
 
     def _make(self, origin: str, now: datetime) -> LogKey:
         key = SigningKey.make(origin, KeyType.ED25519)
-        sealed = self.seal(key.secret_text())
+        sealed = seal(key.secret_text())
         return LogKey.objects.create(origin=origin, verifier=str(key.verifier), sealed=sealed, made_at=now)
 
     def _opened(self, row: LogKey) -> SigningKey | None:
         try:
-            key = SigningKey.read(self.unseal(row.sealed))
+            key = SigningKey.read(unseal(row.sealed))
         except InvalidToken:
             return None
         return key if str(key.verifier) == row.verifier else None

@@ -40,11 +40,8 @@ class Entries(Protocol):
 
 
 class Signer:
-    entries: Entries
-    """Handed down."""
-
-    def __init__(self, known: Remembered = remembered) -> None:
-        self._known = known
+    def __init__(self, entries: Entries, known: Remembered = remembered) -> None:
+        self.entries, self._known = entries, known
         self._last_note = ""
         """That was seen to extend what is known."""
         self._turn = Lock()
@@ -110,9 +107,7 @@ class Signer:
         return written
 
     def known(self) -> Checkpoint | None:
-        """What this process knows besides the database."""
-        log = LogKey.objects.of_current_log().first()
-        return self._known.of(log.verifier if log else "")
+        return known_checkpoint(self._known)
 
     def _remember(self, signed: SignedCheckpoint, known: Checkpoint | None) -> None:
         checkpoint = signed.checkpoint
@@ -159,6 +154,12 @@ class Signer:
         return SignedCheckpoint.objects.create(**about, note=note, made_at=now, signed_at=now)
 
 
+def known_checkpoint(known: Remembered = remembered) -> Checkpoint | None:
+    """What this process knows besides the database."""
+    log = LogKey.objects.of_current_log().first()
+    return known.of(log.verifier if log else "")
+
+
 @cache
 def newest_note() -> CompiledQuery:
     """Before each fact is written it is asked."""
@@ -178,6 +179,3 @@ def take_turn() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SIGNERS_LOCK])
-
-
-signer = Signer()

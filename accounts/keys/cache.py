@@ -20,11 +20,11 @@ from prometheus_client import Counter
 
 from accounts.key_text import API_KEY_LEAD, MARK_BYTES, is_well_formed
 from accounts.models import ApiKey, PageSession
-from accounts.secrets import all_peppers
 from accounts.usage import LastUse
 from core.background import SharedLookups, cancel_and_wait
 from core.database import UNANSWERED
 from core.events.event_feed import EventFeed, feed
+from core.sealing import all_peppers
 from core.threads import in_thread, in_thread_promptly
 
 from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token

@@ -25,8 +25,8 @@ from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
 from accounts.models import RESERVED, User, fault_of_new, look_of
-from accounts.secrets import seal, unseal
 from core.addresses import network_of
+from core.sealing import seal, unseal
 
 from .mails import outgoing, written
 

@@ -1,5 +1,5 @@
 """Sessions of visitors, and the account they share where the terminal is public: both are short, and nobody
-can open many of them."""
+can open many of them. And the keys that pages get for the session they belong to."""
 
 import secrets
 import threading
@@ -17,13 +17,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
 
+from accounts.keys.browser_tokens import BrowserToken, issue_browser_token
 from accounts.limits.window import MemoryWindow
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
-from core.contract.errors import RetryLater
+from core.contract.errors import ApiError, MethodNotAllowed, RetryLater, answer_exception, new_request_id
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.plain_json import encode
+from core.times import iso_ms
 
 # For a passkey's challenge or a link out of a mail: nobody takes longer over either.
 STRANGERS_AGE_S = 3600
@@ -171,3 +175,46 @@ def prune() -> None:
     User.objects.filter(pk__in=[user for _, user in gone]).delete()
     for account, _ in gone:
         ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=account)
+
+
+# Its last use, which keeps a visitor's account, is written no oftener.
+USE_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+class LoginNeeded(ApiError):
+    status_code, code = 403, "login_required"
+    message = "Log in first: this page has no account to ask for."
+
+
+@never_cache
+def page_token(request: HttpRequest) -> HttpResponse:
+    try:
+        text, token = issue_token(request)
+    except ApiError as error:
+        answer = answer_exception(error, new_request_id())
+        return HttpResponse(
+            answer.content, status=answer.status, headers=answer.headers, content_type="application/json"
+        )
+    token_body = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
+    return HttpResponse(encode(token_body), content_type="application/json")
+
+
+def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:
+    if request.method != "POST":
+        raise MethodNotAllowed(("POST",))
+    page_session = find_page_session(request)
+    now = timezone.now()
+    if now - page_session.last_used_at > USE_WRITTEN_EVERY:
+        PageSession.objects.filter(pk=page_session.pk).update(last_used_at=now)
+    return issue_browser_token(page_session.pk)
+
+
+def find_page_session(request: HttpRequest) -> PageSession:
+    if request.user.is_authenticated:
+        account = Account.objects.for_user(request.user)
+        key = str(request.session.session_key)
+        return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
+    page_session = find_visitor(request)
+    if page_session is None:
+        raise LoginNeeded
+    return page_session

@@ -14,7 +14,7 @@ from django.contrib.auth import logout
 from django.http import HttpResponse
 from django.shortcuts import render
 
-from accounts.deletion import DeletionRefused, delete_account, staying_rows
+from accounts.deletion import DeletionRefused, delete_account, staying_of
 from accounts.models import PUBLISHER, Account, User
 from accounts.own_data import account_data, shown_actor
 from core.events.kinds import EventKind
@@ -58,7 +58,7 @@ def account(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return account_page(request, form, status=400)
     address = EmailAddress.objects.get_primary_email(request.user) or request.user.email
-    ledger_name, stays = f"{PUBLISHER}{request.user.pk}", staying_rows.of(request.user)
+    ledger_name, stays = f"{PUBLISHER}{request.user.pk}", staying_of(request.user)
     try:
         pseudonym = delete_account(request.user)
     except DeletionRefused as refusal:
@@ -85,7 +85,7 @@ def export(request: PersonRequest) -> HttpResponse:
 
 
 def account_page(request: PersonRequest, form: DeleteAccountForm, *, status: int = 200) -> HttpResponse:
-    context = {"form": form, "stays": staying_rows.of(request.user)}
+    context = {"form": form, "stays": staying_of(request.user)}
     return render(request, "settings/account.html", context, status=status)
 
 

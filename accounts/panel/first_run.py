@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.db.models import Count
@@ -11,18 +10,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from accounts.models import Account
+from accounts.signals import sample_wanted
 
 from .requests import PersonRequest, settings_page
 
 
-class SampleSymbol:
-    """The instrument of the commands. A room above knows which of them trades now."""
-
-    def __init__(self) -> None:
-        self.symbol: Callable[[], str] = lambda: "EURUSD"
-
-
-sample = SampleSymbol()
+def sample_symbol() -> str:
+    """The instrument of the commands."""
+    return next((str(symbol) for _, symbol in sample_wanted.send(None)), "EURUSD")
 
 
 class FirstRun(NamedTuple):
@@ -48,7 +43,7 @@ def first_run_of(account: Account) -> FirstRun:
 
 def commands(request: HttpRequest) -> dict[str, str]:
     """Each carries the key as `$TICKWIRE_KEY`, so that it can be copied as it is."""
-    symbol, host = sample.symbol(), request.get_host()
+    symbol, host = sample_symbol(), request.get_host()
     socket = f"{'wss' if request.is_secure() else 'ws'}://{host}/ws/market"
     header = '-H "X-API-Key: $TICKWIRE_KEY"'
     subscribe = f'{{"action": "subscribe", "symbols": ["{symbol}"]}}'

@@ -14,7 +14,7 @@ from accounts.form_fields import OneLineField
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
 
-from .first_run import commands, first_run_of, sample
+from .first_run import commands, first_run_of, sample_symbol
 from .requests import PersonRequest, settings_action, settings_form
 
 # Ended keys stay in the database for good; a page of them is enough to look back.
@@ -131,7 +131,7 @@ def row_of(key: ApiKey, now: datetime) -> KeyRow:
 def show_secret(
     request: PersonRequest, key: ApiKey, secret: str, *, rolled: ApiKey | None = None
 ) -> HttpResponse:
-    quote = request.build_absolute_uri(f"/api/market/{sample.symbol()}/quote")
+    quote = request.build_absolute_uri(f"/api/market/{sample_symbol()}/quote")
     context = {
         "key": key,
         "secret": secret,

@@ -1,7 +1,7 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from accounts.keys.browser_tokens import page_token
+from accounts.login.sessions import page_token
 
 from .account import account, events, export
 from .first_run import first_run

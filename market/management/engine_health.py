@@ -11,7 +11,6 @@ from prometheus_client import (
     GC_COLLECTOR,
     PLATFORM_COLLECTOR,
     PROCESS_COLLECTOR,
-    CollectorRegistry,
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
@@ -26,7 +25,7 @@ from core.events.event_feed import EVENT_METRICS
 from core.redis.connections import AWAY as REDIS_AWAY
 from core.redis.connections import connect_redis, key_of
 from core.redis.replies import is_of_full
-from market.metrics import MarketMetrics
+from market.metrics import MarketMetrics, engine_registry
 from market.overview import GONE_MS
 from market.runtime import bus_url, market
 from serving.findings import OK
@@ -47,7 +46,7 @@ class EngineHealth(Collector):
         self.role: Role = "starting"
         self._redis: Redis | None = None
         self._market = MarketMetrics()
-        self.registry = CollectorRegistry()
+        self.registry = engine_registry
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR, *EVENT_METRICS, self):
             self.registry.register(collector)
         self.port = MetricsPort(sync_to_async(self._text, thread_sensitive=False), self.readiness)

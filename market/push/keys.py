@@ -2,7 +2,6 @@
 what they send is refused."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -162,9 +161,15 @@ def revoke_ingest_key(key: IngestKey, *, by: str) -> bool:
     return True
 
 
-def revocations_of(account: Account) -> list[Callable[..., object]]:
-    """Of the keys that would open something still when the account is gone."""
-    return [partial(revoke_ingest_key, key) for key in account.ingest_keys.filter(revoked_at=None)]
+def revoke_all_of(account: Account, **_: Any) -> Callable[..., None]:
+    """The keys that would open something still when the account is gone."""
+    keys = list(account.ingest_keys.filter(revoked_at=None))
+
+    def revoke(*, by: str) -> None:
+        for key in keys:
+            revoke_ingest_key(key, by=by)
+
+    return revoke
 
 
 def check_symbols(text: str) -> str:

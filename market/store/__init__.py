@@ -5,6 +5,7 @@ from .candle_rows import (
     make_months,
     prepared_batches,
     read_minutes_since,
+    stored_sources,
     write_candles,
     write_prepared,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "read_flows",
     "read_minutes_since",
     "rules_of_writer",
+    "stored_sources",
     "tick_of",
     "wanted_kind",
     "write_candles",

@@ -118,11 +118,11 @@ def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
     cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")
 
 
-def stored_sources(instrument_id: int) -> set[str]:
+def stored_sources(instrument: int, **_: Any) -> set[str]:
     """Whose data are stored of an instrument, as far back as they are served: `kraken+binance`."""
-    found = set(LastQuote.objects.filter(pk=instrument_id).values_list("source", flat=True))
+    found = set(LastQuote.objects.filter(pk=instrument).values_list("source", flat=True))
     for timeframe in TIMEFRAMES:
-        newest = Candle.objects.filter(instrument=instrument_id, timeframe=timeframe).order_by("-opened_at")
+        newest = Candle.objects.filter(instrument=instrument, timeframe=timeframe).order_by("-opened_at")
         found.update(newest.values_list("source", flat=True)[:KEPT])
     return found
 

@@ -18,15 +18,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from core import clock
+from core.known_rules import known_rules
 from core.times import moment
 from market.models import EngineState
 from market.prices.records import JournalPosition
 
+
 # The name by which a process signs what it writes, so that others can tell whether it still lives.
-known_rules = 1
-"""The newest rules of signals that this process knows; handed down."""
-
-
 def own_name() -> str:
     """Another one each time."""
     return name_of(os.getpid())
@@ -34,7 +32,7 @@ def own_name() -> str:
 
 def name_of(pid: int) -> str:
     mark = f"{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
-    return f"{socket.gethostname()}:{pid}:{mark}.{known_rules}"
+    return f"{socket.gethostname()}:{pid}:{mark}.{known_rules.newest}"
 
 
 def rules_of(name: str) -> int:
@@ -222,7 +220,7 @@ def clock_of_writer_s() -> float | None:
     state = EngineState.objects.filter(pk=1).first()
     if state is None or state.clock_at is None or state.beat_at is None:
         return None
-    is_told = rules_of(state.writer) >= known_rules
+    is_told = rules_of(state.writer) >= known_rules.newest
     return (state.clock_at - state.beat_at).total_seconds() if is_told else None
 
 

@@ -110,6 +110,16 @@ class Stream(ABC):
         self.hub.clear()
 
 
+all_streams: list[Stream] = []
+"""Of this process. Rooms add theirs in the `ready` of their app."""
+
+
+def tell_offer(change: OfferChange, symbols: Collection[str], **_: Any) -> None:
+    """All streams tell their clients which symbols are no longer offered, or are again."""
+    for stream in all_streams:
+        stream.tell_offer(change, symbols)
+
+
 # Otherwise each attempt to open a stream would write a line.
 ended_without_database = RepeatedWarning(
     logger, "%d streams ended because the database does not answer, the last one of: %s"

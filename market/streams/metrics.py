@@ -1,6 +1,6 @@
 """Metrics of the streams of this process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from core.clock import now_ms
 
-from .consumer import Stream
+from .consumer import Stream, all_streams
 from .hub.hub import Hub
 
 LABEL = ("stream",)
@@ -21,7 +21,7 @@ COUNTED: tuple[tuple[str, str, Callable[[Hub], int]], ...] = (
 
 
 class StreamMetrics(Collector):
-    def __init__(self, *streams: Stream) -> None:
+    def __init__(self, streams: Sequence[Stream] = all_streams) -> None:
         self._streams = streams
 
     def describe(self) -> list[Metric]:

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from core.background import cancel_and_wait
 from core.deadlines import patient
+from serving.readiness import readiness
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +50,15 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class ProcessMetrics:
-    """The figures of this process. Rooms above set `shared_at` and `readiness`."""
+    """The figures of this process."""
 
     def __init__(self) -> None:
-        self.shared_at: Callable[[], float] = lambda: 0.0
-        self.readiness: Callable[[], tuple[int, dict[str, Any]]] = lambda: (200, {})
+        self._told_at: Callable[[], float] = lambda: 0.0
+
+    def share(self, engine: Collector, told_at: Callable[[], float]) -> None:
+        """What the engine tells every process, and when it last did."""
+        SHARED.register(engine)
+        self._told_at = told_at
 
     def text(self) -> bytes:
         return generate_latest(REGISTRY) + generate_latest(SHARED)
@@ -61,7 +66,7 @@ class ProcessMetrics:
     def snapshot(self) -> Snapshot:
         """Called in a thread, like everything that looks at the market."""
         own, shared = families(REGISTRY), families(SHARED)
-        return Snapshot(own, shared, self.shared_at(), self.readiness())
+        return Snapshot(own, shared, self._told_at(), readiness())
 
     def last_words(self) -> Snapshot:
         """The counts at the end, when the market has been stopped."""

@@ -6,7 +6,7 @@ import fcntl
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from io import BufferedReader
@@ -25,14 +25,14 @@ from core.fault_log import LastingFault
 from core.times import epoch_ms, read_iso
 from instruments.catalogue import catalogue
 from market import runtime as market
-from signals_feed.exits import Tick
+from signals_feed.archived import archived
 from signals_feed.ledger.ledger import LedgerEntry, PublishedName, canonical
 from signals_feed.models import Signal
-from signals_feed.record import CLOSE, PUBLISH, Payload
+from signals_feed.record import CLOSE, PUBLISH
 from transparency import merkle
 from transparency.models import LogKey, SignedCheckpoint, Tile
 
-from .writing import BundleCheckpoint, BundleEntry, BundleFacts, TicksOf, write_bundle
+from .writing import BundleCheckpoint, BundleEntry, BundleFacts, write_bundle
 
 BATCH = 200
 # Of a signal that is past its expiry: the tick that ends it may just have come.
@@ -40,14 +40,7 @@ JUST_NOW = timedelta(minutes=1)
 WITHHELD, UNTRADED, ENDED = "withheld", "without a tradable tick since", "ended by now"
 
 
-def nothing_archived(publish: Payload, since_ms: int, until_ms: int) -> Sequence[Tick] | None:
-    return None
-
-
 class BundleBuilder:
-    open_archive: Callable[[], TicksOf] = staticmethod(lambda: nothing_archived)
-    """Handed down. An archive that is away is an OSError."""
-
     def __init__(self, user_id: int, last: SignedCheckpoint) -> None:
         """The ledger as it was when the last checkpoint was signed."""
         self._user_id, self._last = user_id, last
@@ -63,7 +56,7 @@ class BundleBuilder:
             waits=self._waits(timezone.now()),
             checkpoints=[*self._extended(self._checkpoints())],
         )
-        write_bundle(file, facts, self._entries(), self.open_archive())
+        write_bundle(file, facts, self._entries(), archived.open_ticks())
 
     def _find_publications(self) -> list[LedgerEntry]:
         """By the pseudonym; version 0.1.0 told the ledger the name."""

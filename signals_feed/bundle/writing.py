@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from signals_feed.exits import Tick
+from signals_feed.archived import TicksOf
 from signals_feed.record import (
     ARM,
     CANCEL,
@@ -65,11 +65,6 @@ class BundleFacts(NamedTuple):
     """Why signals past their expiry have not ended."""
     checkpoints: Sequence[BundleCheckpoint]
     """The smallest first."""
-
-
-TicksOf = Callable[[Payload, int, int], Sequence[Tick] | None]
-"""Those of the instrument of a `publish` that were accepted from one time up to another, by which engines
-number them; None where not all of them are archived."""
 
 
 def write_bundle(

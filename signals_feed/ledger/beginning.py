@@ -1,20 +1,14 @@
 """When the new rules begin: once each process that runs says that it knows them. Until then all publish by
 those of before, which every version understands."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from django.db.models import Max
 from django.utils import timezone
 
+from core.known_rules import known_rules
 from signals_feed.models import RulesBegun, Signal
 from signals_feed.record import RULES
-
-# The rules that this version can follow.
-KNOWN = RULES
-
-oldest_known: list[Callable[[], int | None]] = []
-"""Handed down: the oldest rules that some processes know; None if none of them runs."""
 
 
 def have_begun() -> bool:
@@ -37,8 +31,8 @@ def begin_when_known() -> bool:
 
 
 def _are_known() -> bool:
-    known = [rules for each in oldest_known if (rules := each()) is not None]
-    return bool(known) and min(known) >= RULES
+    oldest = known_rules.oldest()
+    return oldest is not None and oldest >= RULES
 
 
 def _after_all_before() -> datetime:

@@ -18,7 +18,8 @@ from accounts.models import PUBLISHER
 from core.database import CompiledQuery
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.record import plain_number
-from transparency.signing import signer
+from transparency.following import Following
+from transparency.signing import Signer
 
 # What an entry of the ledger calls its publisher, as the database finds it in the payload.
 IN_POSTGRESQL = r"""UPPER(SUBSTRING(%(expressions)s FROM '"user":("(?:[^"\\]|\\.)*")'))"""
@@ -297,3 +298,7 @@ class LedgerTexts:
     def texts(self, after: int, upto: int) -> Iterable[str]:
         entries = LedgerEntry.objects.filter(position__gt=after, position__lte=upto).order_by("position")
         return entries.values_list("payload", flat=True)
+
+
+signer = Signer(LedgerTexts())
+following = Following(signer)

@@ -74,6 +74,11 @@ def digests_of(name: str) -> set[str]:
     return {digest_of(name), digest_of(folded(name)), digest_of(look_of(name))}
 
 
+def fault_of_taken(name: str, user_id: int | None, **_: Any) -> str:
+    """Why a new name may not be this user's."""
+    return LOOKS_LIKE_ANOTHER if is_taken(name, user_id) else ""
+
+
 def is_taken(name: str, user_id: int | None) -> bool:
     """Whether it is, or looks like, the name of a publisher who is not this user."""
     own = Signal.objects.filter(user=user_id).values("pk")

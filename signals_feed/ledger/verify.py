@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from core.program import command
+from signals_feed.archived import DigestOf, archived
 from signals_feed.contradictions import UNREADABLE, WRITTEN_WITHIN_MS, contradictions
 from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.record import ARCHIVE, ARM, CLOSE, CLOSE_REQUEST, FILL, OWN_TIME, PUBLISH, RULES, ms_of
@@ -120,15 +121,8 @@ class LedgerVerdict(NamedTuple):
     """What holds, and still is to be known."""
 
 
-DigestOf = Callable[[str], str]
-
-
 class SealedDays:
     """Days of the archive, as the ledger sealed them and as they are now."""
-
-    open_archive: Callable[[], DigestOf] = staticmethod(lambda: lambda day: "")
-    """Handed down: the SHA-256 of a day's manifest, empty if there is none, as after retention. Either raises
-    OSError while the archive is away."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -138,7 +132,7 @@ class SealedDays:
         if self.warnings:
             return ""
         try:
-            self._digest_of = self._digest_of or self.open_archive()
+            self._digest_of = self._digest_of or archived.open_digests()
             digest = self._digest_of(entry["day"])
             is_same = digest in ("", entry["manifest_sha256"])
         except OSError as error:

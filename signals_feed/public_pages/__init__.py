@@ -1,1 +1,5 @@
 """The pages on which anybody looks at publishers, their signals and the proof of each result."""
+
+from .publisher import demo_statements
+
+__all__ = ["demo_statements"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect
-from collections.abc import Mapping
 from html import escape
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -223,8 +222,8 @@ def row(places: dict[int, int], standing: PublisherStanding) -> LeaderboardRow:
     return LeaderboardRow(place, standing, episodes.draw(points) if points else None)
 
 
-statements: Mapping[str, str] = {}
-"""The rules of the demo's publishers, by their name."""
+demo_statements: dict[str, str] = {}
+"""The rules of the demo's publishers, by their name; the demo adds them in the `ready` of its app."""
 
 
 @require_safe
@@ -243,7 +242,7 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
     context = {
         "publisher": publisher,
         "may_publish": may_publish().filter(pk=publisher.user_id).exists(),
-        "statement": statements.get(user, "") if publisher.is_demo else "",
+        "statement": demo_statements.get(user, "") if publisher.is_demo else "",
         "page": page,
         "listed": [(signal, checks[signal.pk]) for signal in listed],
         "enough": ENOUGH,

@@ -12,6 +12,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from accounts.models import User
+from accounts.rights import PowerRefused
 from core import clock
 from core.contract.errors import Overloaded
 from core.deadlines import patient
@@ -19,6 +20,7 @@ from core.times import moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.models import LastQuote
+from market.own_prices import covers
 from signals_feed.exits import exit_price, gain
 from signals_feed.ledger.names import HeldName
 from signals_feed.models import Signal, SignalQuerySet
@@ -40,8 +42,17 @@ def has_published(user: User) -> bool:
     return Signal.objects.filter(user=user).exists()
 
 
-def open_symbols(user: User) -> Iterable[str]:
-    return Signal.objects.active().filter(user=user).values_list("instrument__symbol", flat=True)
+REFUSED = (
+    "{user} has open signals on {symbols}, and whoever may make prices has none. Wait until they have ended, "
+    "or cancel them."
+)
+
+
+def refuse_open_signals(user: User, symbols: str, **_: Any) -> None:
+    """Whoever may make prices has none on them."""
+    own = Signal.objects.active().filter(user=user).values_list("instrument__symbol", flat=True)
+    if found := sorted({symbol for symbol in own if covers(symbols, symbol)}):
+        raise PowerRefused(REFUSED.format(user=user, symbols=", ".join(found)))
 
 
 def own_signals(user: User) -> Iterable[Mapping[str, object]]:

@@ -10,10 +10,9 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from accounts.models import Account, RequestState, StaffRequest, User, request_constraints
-from accounts.rights import publishing_right
+from accounts.rights import MAY_PUBLISH, publishing_right
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from signals_feed.models import PERMISSION
 
 
 class PublisherRequest(StaffRequest):
@@ -76,7 +75,7 @@ def ask_to_publish(account: Account, why: str, *, by: User) -> PublisherRequest:
     # Locking the account makes two presses of one button come one after the other.
     account = Account.objects.select_for_update(of=("self",)).get(pk=account.pk)
     own = PublisherRequest.objects.filter(account=account)
-    if by.has_perm(PERMISSION):
+    if by.has_perm(MAY_PUBLISH):
         raise PublisherRequestRefused("You may publish signals already.")
     if own.open().exists():
         raise PublisherRequestRefused("Your request is with the staff already.")

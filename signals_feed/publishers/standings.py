@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Max, Min, QuerySet
 
 from accounts.models import User
+from accounts.rights import MAY_PUBLISH
 from core import clock
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
@@ -21,7 +22,7 @@ from core.fault_log import LastingFault
 from core.kept import Kept, made_for_all
 from core.threads import in_thread
 from core.times import moment
-from signals_feed.models import PERMISSION, Signal
+from signals_feed.models import Signal
 
 from .lookup import ACTIVE, CLOSED, WAIT_S, WAITING, PresentPrices, Publisher, scorecards
 from .purses import Standing
@@ -60,7 +61,7 @@ class PublisherStanding(NamedTuple):
 
 
 def may_publish() -> QuerySet[User]:
-    return User.objects.with_perm(PERMISSION, backend=BACKEND)
+    return User.objects.with_perm(MAY_PUBLISH, backend=BACKEND)
 
 
 Standings = dict[ListName, list[PublisherStanding]]

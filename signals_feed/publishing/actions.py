@@ -17,6 +17,7 @@ from django.db.models import F, Max, Window
 from django.db.models.functions import Coalesce, Greatest, Lag, Least
 
 from accounts.models import Account, User
+from accounts.rights import MAY_PUBLISH
 from core import clock
 from core.database import wait_for_others
 from core.deadlines import patient
@@ -31,7 +32,7 @@ from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import Candle, LastQuote
 from market.own_prices import makes_price
-from market.store import hold_series, present_kind
+from market.store import hold_series, present_kind, stored_sources
 from signals_feed import exits
 from signals_feed.checking import close_requested
 from signals_feed.closing import Closing, close_signal, close_signals
@@ -50,7 +51,7 @@ from signals_feed.ledger.ledger import (
     published_names,
 )
 from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
-from signals_feed.models import LIFETIME, PERMISSION, Announcement, Evidence, Signal
+from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
 from signals_feed.record import RULES
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
@@ -110,7 +111,7 @@ class SignalNotActive(Exception):
 def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UUID | None = None) -> Signal:
     """Put a new signal into the feed, or raise SignalRefused. A form that is sent twice, by its token, is one
     signal."""
-    if not publisher.has_perm(PERMISSION):
+    if not publisher.has_perm(MAY_PUBLISH):
         raise SignalRefused("", f"{publisher} may not publish signals. Staff can grant the permission.")
     if first := _sent_before(terms, publisher, token):
         return first
@@ -435,7 +436,7 @@ def reason_of(ending: SeriesEnding) -> str:
 def may_last_be_shown(ending: SeriesEnding) -> bool:
     """The prices of the old series, whatever is known of the new one."""
     facts = catalogue.known(ending.symbol)
-    stored = () if facts is None else catalogue.stored_sources(facts.id)
+    stored = () if facts is None else stored_sources(facts.id)
     withheld = list(WithheldSource.objects.values_list("name", flat=True))
     return may_be_handed_on((ending.source, *stored), withheld)
 

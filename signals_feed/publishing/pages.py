@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.form_fields import DecimalNumberField, OneLineField, without_separators
 from accounts.models import LONGEST_REASON, Account, User
 from accounts.panel import PersonRequest, address_for_answers, post_only
+from accounts.rights import MAY_PUBLISH
 from core import clock
 from core.times import age_text, moment
 from instruments.catalogue import catalogue
@@ -34,7 +35,7 @@ from signals_feed.figures import NARROW, gain_text, gains, in_r, in_words, signe
 from signals_feed.figures import price as price_text
 from signals_feed.ledger.beginning import are_due
 from signals_feed.ledger.names import looks_like_another
-from signals_feed.models import LIFETIME, PERMISSION, Signal
+from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishers.lookup import read_page
 from signals_feed.publishers.requests import (
     PublisherRequest,
@@ -257,7 +258,7 @@ CHART_TIMEFRAMES = ("5m", "15m", "1h", "4h")
 @login_required
 @never_cache
 def publish_signals(request: PersonRequest) -> HttpResponse:
-    if not request.user.has_perm(PERMISSION):
+    if not request.user.has_perm(MAY_PUBLISH):
         return becoming_page(request, status=403 if request.method == "POST" else 200)
     if request.method != "POST":
         return page(request, PublishForm(initial={"symbol": traded(request.GET.get("symbol", ""))}))
@@ -314,7 +315,7 @@ def address_of(symbol: str) -> str:
 def live_signals(request: PersonRequest) -> HttpResponse:
     """For the page's script: the quote of one instrument, what its terms would risk and earn, and the results
     of the person's active signals."""
-    if not request.user.has_perm(PERMISSION) and not Signal.objects.filter(user=request.user).exists():
+    if not request.user.has_perm(MAY_PUBLISH) and not Signal.objects.filter(user=request.user).exists():
         raise PermissionDenied
     results = [{"id": str(signal.pk), **now} for signal, now in active_signals(request.user)]
     facts = catalogue.find(request.GET.get("symbol", ""))

@@ -25,7 +25,7 @@ from archive.folding.parquet import METADATA, digest, write_table
 from archive.manifests import encoded
 from archive.proving import verify_day
 from core.times import moment
-from signals_feed.ledger.ledger import NO_SIGNAL, LedgerEntry
+from signals_feed.ledger.ledger import NO_SIGNAL, LedgerEntry, signer
 from signals_feed.ledger.verify import LedgerVerdict, verify
 from signals_feed.ledger_days import seal
 from signals_feed.models import RulesBegun
@@ -48,7 +48,6 @@ from tests.archive.keeping import (
 from transparency.keys import KeyType, SigningKey
 from transparency.models import Objection
 from transparency.offers import WitnessAddress
-from transparency.signing import signer
 
 pytestmark = [pytest.mark.usefixtures("eurusd"), pytest.mark.services]
 SEALED = NIGHT + timedelta(days=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instruments.views import EXPANSIONS
+from market.api.symbols import EXPANSIONS
 from tests.client import Api
 from tests.databases.queries import count_queries
 from tests.factories import (

@@ -14,7 +14,7 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
-from instruments.catalogue import NOTHING, Catalogue, catalogue, may_be_handed_on, nothing_stored
+from instruments.catalogue import Catalogue, catalogue, may_be_handed_on, offer_changed, stored_sources_asked
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from tests.accounts.back_office.office import Office, published
@@ -105,17 +105,17 @@ def test_nothing_but_a_source_can_be_withheld(name: str) -> None:
 
 
 @pytest.mark.django_db
-def test_what_was_read_first_never_replaces_what_was_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_first_never_replaces_what_was_read_later() -> None:
     make_instrument("EURUSD")
     WithheldSource.objects.create(name="oanda")
 
-    def make_another_meanwhile(instrument_id: int) -> frozenset[str]:
+    def make_another_meanwhile(**_: object) -> tuple[str, ...]:
         """Asked once the rows have been read."""
-        monkeypatch.setattr(catalogue, "stored_sources", nothing_stored)
+        stored_sources_asked.disconnect(make_another_meanwhile)
         make_instrument("GBPUSD")
-        return NOTHING
+        return ()
 
-    monkeypatch.setattr(catalogue, "stored_sources", make_another_meanwhile)
+    stored_sources_asked.connect(make_another_meanwhile)
     catalogue.load_now()
     assert [facts.symbol for facts in catalogue.all()] == ["EURUSD", "GBPUSD"]
 
@@ -136,7 +136,11 @@ async def test_what_is_offered_again_is_told_in_the_turn_in_which_it_is_shown() 
     """Else its next tick would come before the notice."""
     await in_thread(make_instrument, "EURUSD", active=False)
     own, told = Catalogue(), list[tuple[str, list[str]]]()
-    own.on_offer = (lambda change, symbols: told.append((change, symbols)),)
+
+    def hear(change: str, symbols: list[str], **_: object) -> None:
+        told.append((change, symbols))
+
+    offer_changed.connect(hear, sender=own)
     await own.load()
     await in_thread(Instrument.objects.update, active=True)
     loading = asyncio.create_task(own.load())

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
 from instruments.saving import SHIPPED, save
-from instruments.sources import feeds_of, is_simulated
-from market.engine.feeds.registry import FEEDS
+from instruments.sources import FEEDS, VENUES, feeds_of, is_simulated
+from market.engine.feeds import registry
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +67,7 @@ def test_the_kind_is_told_by_the_name_and_what_is_not_known_is_real() -> None:
 
 
 def test_a_source_is_a_feed_that_the_market_has() -> None:
+    assert tuple(registry.VENUES) == VENUES
     instrument = make_instrument("EURUSD")
     for source in FEEDS:
         instrument.source, instrument.fallback = f"{source}:its/own", ""

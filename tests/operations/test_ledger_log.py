@@ -16,16 +16,16 @@ from operations.copying.archive import Manifest
 from operations.copying.copies import warnings
 from operations.ledger_log import LATE, check_checkpoints
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
+from signals_feed.ledger.ledger import following, signer
 from tests.operations.doctor.diagnoses import faults, only_fault
 from transparency.checkpoints import Checkpoint
-from transparency.following import LogMetrics, following
+from transparency.following import LogMetrics
 from transparency.keyring import named_after
 from transparency.keys import KeyType, SigningKey
 from transparency.models import Cosignature, LogKey, Objection, SignedCheckpoint
 from transparency.notes import Note
 from transparency.notes import sign as sign_note
 from transparency.offers import WitnessAddress
-from transparency.signing import signer
 from transparency.witnesses import WitnessLink, witnesses
 
 pytestmark = pytest.mark.django_db
@@ -117,7 +117,7 @@ def test_witness_that_does_not_cosign_is_named(settings: Any) -> None:
 
 def test_figures_tell_what_is_not_signed_and_how_old_each_witness_is(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = CollectorRegistry()
-    registry.register(LogMetrics())
+    registry.register(LogMetrics(following))
     links = [WitnessLink(FIRST), WitnessLink(SECOND)]
     monkeypatch.setattr(witnesses, "links", links)
     links[1].cosigned_at = timezone.now() - timedelta(hours=2)

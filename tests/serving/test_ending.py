@@ -52,7 +52,7 @@ def _other_servers_go_on() -> Iterator[None]:
 @contextmanager
 def serving(*acts: Act, app: App | None = None) -> Iterator[tuple[Server, int]]:
     """With an application, that hears of the start and the end as well."""
-    draining.before_closing = acts
+    draining.before_closing = [*acts]
     lifespan = "off" if app is None else "on"
     options: dict[str, Any] = {
         "loop": "uvloop",

@@ -14,10 +14,12 @@ from django.utils import timezone
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from market import runtime
+from market.streams.consumer import all_streams
 from market.streams.market_streams import prices
 from market.streams.protocol.messages import KINDS
 from news.models import Source
 from serving.draining import draining
+from serving.findings import component_shares
 from serving.metrics.http_requests import http_requests
 from serving.readiness import monitor
 from status.models import NAMES, ComponentMinute, ProcessReport
@@ -39,8 +41,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[ComponentWatch]:
     """In a process that has started, with the price stream alone."""
     monkeypatch.setattr(monitor, "is_started", True)
     monkeypatch.setattr(runtime.market.liveness, "is_heard", True)
-    watching = ComponentWatch()
-    watching.streams = (prices,)
+    watching = ComponentWatch((prices,))
     watching.look()
     yield watching
     prices.hub.closed.clear()
@@ -55,7 +56,7 @@ def share(watching: ComponentWatch, name: str) -> float | None:
 def test_every_component_has_a_column_and_every_stream_is_watched() -> None:
     columns = {field.name for field in ComponentMinute._meta.fields}
     assert columns == {"id", "at", "day", "reports", *NAMES}
-    watched = [stream.kind.name for stream in component_watch.streams]
+    watched = [stream.kind.name for stream in all_streams]
     assert watched == [kind.name for kind in KINDS]
     assert set(watched) < set(NAMES)
 
@@ -182,7 +183,7 @@ def test_reports_of_processes_go_some_time_after_the_last(monkeypatch: pytest.Mo
 
 @pytest.mark.django_db
 def test_minutes_wait_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(component_watch, "sources", lambda: None)
+    monkeypatch.setitem(component_shares, "sources", lambda: None)
     recorder, away = MinuteRecorder(), pytest.MonkeyPatch()
     away.setattr(ComponentMinute.objects, "add", refuse)
     with pytest.raises(ConnectionError):
@@ -201,7 +202,7 @@ def refuse(*_: object) -> None:
 
 
 def test_a_day_of_minutes_waits_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(component_watch, "sources", lambda: None)
+    monkeypatch.setitem(component_shares, "sources", lambda: None)
     monkeypatch.setattr(ComponentMinute.objects, "add", refuse)
     recorder = MinuteRecorder()
     for n in range(MOST_WAITING + 5):

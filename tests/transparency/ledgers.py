@@ -29,9 +29,7 @@ class Texts:
 
 def make_signer(ledger: Texts) -> Signer:
     """Of a process that has just started."""
-    signer = Signer(Remembered())
-    signer.entries = ledger
-    return signer
+    return Signer(ledger, Remembered())
 
 
 def after(seconds: float) -> datetime:

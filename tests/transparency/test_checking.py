@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
-from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.ledger import LedgerEntry, LedgerHead, signer
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
 from tests.signals_feed.published_signals import make_published
 from transparency.keyring import keyring
 from transparency.models import SignedCheckpoint
 from transparency.remembered import Forked
-from transparency.signing import signer
 
 from .ledgers import after, lose_checkpoints
 

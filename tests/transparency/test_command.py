@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from signals_feed.ledger.ledger import signer
 from transparency.keyring import keyring
 from transparency.models import LogKey, Tile
 from transparency.remembered import FILE
-from transparency.signing import signer
 
 from .ledgers import NOON, lose_checkpoints
 

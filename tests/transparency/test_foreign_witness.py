@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from signals_feed.ledger.ledger import signer
 from tests.client import Server
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
@@ -18,7 +19,6 @@ from transparency.keyring import keyring
 from transparency.keys import KeyType, SigningKey
 from transparency.notes import Note
 from transparency.offers import WitnessAddress
-from transparency.signing import signer
 from transparency.witnesses import witnesses
 
 from .foreign_log import foreign_witness

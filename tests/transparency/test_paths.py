@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.ledger import LedgerEntry, signer
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 from transparency import merkle
 from transparency.checkpoints import Checkpoint, read_hash
@@ -13,7 +13,6 @@ from transparency.keyring import keyring
 from transparency.keys import VerifierKey
 from transparency.models import LogKey
 from transparency.notes import Note
-from transparency.signing import signer
 
 from . import naive
 from .ledgers import NOON, after

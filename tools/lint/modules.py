@@ -24,17 +24,18 @@ ROOMS = tuple(room for step in STEPS for room in step)
 # The same within a room that is too large to be seen at once: its packages, and the modules beside them.
 PARTS = {
     "market": steps(
-        "admin management urls → api metrics checks → push overview → streams → runtime → engine"
+        "apps → admin management urls → api metrics checks → push overview → streams → runtime → engine"
         " → simulated_past → store → own_prices → models simulated → prices"
     ),
     "news": steps(
-        "admin background management stream urls → feed ingest newsroom → entering → calibration → scoring"
-        " → sentiment → language_models → language models → addresses labels"
+        "apps → admin background management stream urls → feed ingest newsroom → entering → calibration"
+        " → scoring → sentiment → language_models → language models → addresses labels"
     ),
     "signals_feed": steps(
-        "admin apps management page_urls stream → public_pages → api bundle judging → publishing"
+        "apps → admin management page_urls stream → public_pages → api bundle judging → publishing"
         " → checked → publishers → checking closing ledger_days → decisions → ledger"
-        " → contradictions marks → judge venue_days → levels models → record → figures rules wire → exits"
+        " → contradictions marks → judge venue_days → levels models → archived → record"
+        " → figures rules wire → exits"
     ),
 }
 

@@ -16,8 +16,8 @@ STEP_OF_PART = {
 # The wiring sees all rooms. The platform and the server are made to be imported piece by piece, and a door of
 # the streams would bring sockets into those of their modules that are pure.
 SEES_ALL, OPEN = "config", ("core.", "serving.", "market.streams.")
-# Django calls it when there are models, and not before.
-READY = ("config.apps", "config.wiring")
+# In them Django calls `ready` when there are models, and not before.
+READY = re.compile(r"\w+\.apps")
 # Libraries that may be missing, or cost more than most commands need.
 LATE = re.compile(
     r"psycopg|redis\.(asyncio\.connection|connection|exceptions)|onnxruntime|tokenizers|numpy|boto3"
@@ -78,7 +78,7 @@ def said(found: Import) -> str:
 
 
 def order_of_rooms(product: Product) -> Iterator[str]:
-    """Move what these import to a lower room, or hand it down in config/wiring.py; tests are not installed"""
+    """Move what these import to a lower room, or connect a signal in `ready`; tests are not installed"""
     for each in product.imports:
         importer, imported = room_of(each.importer), room_of(each.module)
         if importer != imported and STEP_OF.get(imported, len(STEPS)) <= STEP_OF[importer]:
@@ -168,7 +168,7 @@ def brought(names: list[str], imports: Mapping[str, list[Import]]) -> Iterator[I
 def late_imports(product: Product) -> Iterator[str]:
     """Import these at the head of the module; end the circle; what may be missing stands in LATE"""
     for each in product.imports:
-        is_known = LATE.fullmatch(each.module) or (each.importer, each.module) == READY
+        is_known = LATE.fullmatch(each.module) or READY.fullmatch(each.importer)
         if each.is_late and not is_known:
             yield said(each)
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, PUSH, REPLAY
+from instruments.sources import DEMO, REPLAY
 
 from ..venues import binance, kraken, oanda
 from .demo_feed import DemoFeed
@@ -50,8 +50,6 @@ VENUES = {
         ("BINANCE_WS_URL", "BINANCE_REST_URL"),
     ),
 }
-FEEDS = (DEMO, REPLAY, *VENUES, PUSH)
-"""All that an instrument may name as its source."""
 
 
 def make_feed(

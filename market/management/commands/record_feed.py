@@ -16,8 +16,8 @@ from core.background import first_done
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, PUSH
-from market.engine.feeds.registry import FEEDS, make_feed
+from instruments.sources import DEMO, FEEDS, PUSH
+from market.engine.feeds.registry import make_feed
 from market.engine.files.format import encode
 from market.engine.venues.venue_feed import VenueFeed
 from market.management.terminal import find_instrument

@@ -20,8 +20,8 @@ from accounts.back_office.key_pages import ApiKeyAdmin
 from accounts.back_office.staff_pages import within_reach
 from accounts.models import Account, AiUsage, ApiKey, Tier, Usage, User
 from accounts.open_streams.registry import open_streams
+from accounts.rights import MAY_PUBLISH
 from core.events.kinds import EventKind
-from signals_feed.models import PERMISSION
 from tests.factories import make_account, make_key, make_user
 
 from .office import Office, add_to, address, change, list_of, logged, published, said, text_of
@@ -48,7 +48,7 @@ def save(office: Office, account: Account, **fields: Any) -> Any:
 
 
 def may_publish(user: User) -> bool:
-    return User.objects.get(pk=user.pk).has_perm(PERMISSION)
+    return User.objects.get(pk=user.pk).has_perm(MAY_PUBLISH)
 
 
 def staff_with(*codenames: str) -> Office:
@@ -160,7 +160,7 @@ def test_a_switch_gives_and_takes_the_right_to_publish_and_nothing_else(
     if page == "account":
         save(office, ada.account, may_publish="on", is_staff="on", user_permissions=[1])
         user = User.objects.get(pk=ada.pk)
-        assert (user.is_staff, user.get_all_permissions()) == (False, {PERMISSION})
+        assert (user.is_staff, user.get_all_permissions()) == (False, {MAY_PUBLISH})
 
 
 def test_a_publisher_stays_within_reach_and_who_may_do_anything_else_does_not(ada: User) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Account, ApiKey, Usage
-from accounts.panel.first_run import first_run_of, sample
+from accounts.panel.first_run import first_run_of
 from tests.accounts.browser import logged_in
 from tests.factories import NOON, make_account, make_key
 
@@ -23,8 +23,7 @@ def account() -> Account:
 
 
 @pytest.fixture
-def page(account: Account, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(sample, "symbol", lambda: "EURUSD")
+def page(account: Account) -> Client:
     return logged_in(account.user)
 
 

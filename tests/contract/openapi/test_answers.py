@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from archive.index import archive_index
-from instruments.views import EXPANSIONS
+from market.api.symbols import EXPANSIONS
 from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
 from market.store.checkpoints import FlowToWrite, write_flows

@@ -19,7 +19,7 @@ from accounts.models import TIER_LIMITS, Tier
 from analysis.built_in import IDENTIFIER as ANALYST
 from core.contract import openapi
 from core.contract.errors import CODES, ApiError
-from instruments.views import EXPANSIONS
+from market.api.symbols import EXPANSIONS
 from news.sentiment.linear import FILE as LINEAR_MODEL
 from tests.patience import PATIENCE_S
 
@@ -198,7 +198,6 @@ def test_document_knows_every_code_that_is_raised() -> None:
     apart = (
         "serving.websocket.absent",
         "market.push.",
-        "accounts.keys.browser_tokens",
         "accounts.login.sessions",
         "pages.handler",
     )

@@ -81,7 +81,7 @@ def test_delay_between_engine_and_stream_is_published(clock: Traveller, delay_s:
     asyncio.run(run())
     clock.shift(60)
     registry = CollectorRegistry()
-    registry.register(StreamMetrics(stream))
+    registry.register(StreamMetrics([stream]))
 
     for quantile in ("0.5", "0.95", "0.99"):
         labels = {"stream": "market", "quantile": quantile}

@@ -104,12 +104,12 @@ def close() -> Closings:
 
     from core.times import epoch_ms_after
     from signals_feed.closing import close_signals
+    from signals_feed.ledger.ledger import signer
     from signals_feed.models import Signal
     from signals_feed.publishing.actions import enter_feed
     from signals_feed.rules import SeenExtremes
     from tests.factories import make_instrument, make_user
     from tests.signals_feed.published_signals import ASK, BID, TERMS
-    from transparency.signing import signer
 
     # As the service does when it starts: each entry is compared with the last checkpoint.
     signer.look(timezone.now())

@@ -60,8 +60,7 @@ def median_ms(act: Callable[[int], object]) -> float:
 
 
 def test_checkpoint_and_proofs_over_a_million_entries(ledger: LongLedger) -> None:
-    signer = Signer(Remembered())
-    signer.entries = ledger
+    signer = Signer(ledger, Remembered())
 
     def make_checkpoint(number: int) -> None:
         ledger.size += 10

@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from accounts.models import User
+from accounts.rights import MAY_PUBLISH
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
-from signals_feed.models import PERMISSION, Announcement, Evidence, Signal
+from signals_feed.models import Announcement, Evidence, Signal
 from tests.factories import make_instrument, make_user
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import ROOT, Installation, tied
@@ -59,7 +60,7 @@ def lives(installation: Installation, symbol: str, mode: str, last: int) -> Outc
 
 
 def allow(user: User) -> None:
-    codename = PERMISSION.partition(".")[2]
+    codename = MAY_PUBLISH.partition(".")[2]
     user.user_permissions.add(Permission.objects.get(codename=codename))
 
 

@@ -7,12 +7,12 @@ from decimal import Decimal
 import pytest
 import time_machine
 
+from core.known_rules import known_rules
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.prices.records import Tick
 from market.push.keys import ingest_key_cache, issue_ingest_key
-from signals_feed.ledger import beginning
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.rules import SignalRefused, SignalTerms
@@ -63,7 +63,7 @@ def test_who_knows_the_next_price_earns_nothing_by_it(
     earned: Decimal,
 ) -> None:
     """The rules of before are the control."""
-    monkeypatch.setattr(beginning, "oldest_known", [lambda: rules])
+    monkeypatch.setattr(known_rules, "asked", [lambda: rules])
     # The demo's may be dated as the test's clock is.
     anna = make_account(make_publisher(), is_demo=True).user
     terms = SignalTerms("EURUSD", "buy", Decimal("1.0838"), Decimal("1.0877"))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from config.wiring import hand_down_rules
+from core.known_rules import known_rules
 from market.models import EngineState
 from market.store.lease import own_name
-from signals_feed.ledger.beginning import begin_when_known, have_begun, oldest_known
+from signals_feed.ledger.beginning import begin_when_known, have_begun
 from status.models import ProcessReport
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
@@ -20,12 +19,9 @@ NAME_OF_BEFORE = own_name().rpartition(".")[0]
 
 
 @pytest.fixture(autouse=True)
-def _as_the_service_begins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _as_the_service_begins(all_processes_are_asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # A machine that stands still ends no process.
     monkeypatch.setattr("status.models.REPORTS_EXPECTED", timedelta(hours=1))
-    hand_down_rules()
-    yield
-    oldest_known.clear()
 
 
 def written_by(writer: str) -> None:
@@ -68,6 +64,6 @@ def test_those_that_have_ended_are_not_waited_for_and_those_that_start_later_end
 
 
 def test_a_process_reports_what_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProcessReport, "known_rules", 2)
+    monkeypatch.setattr(known_rules, "newest", 3)
     ProcessReport.objects.put("here", {})
-    assert ProcessReport.objects.oldest_rules() == 2
+    assert ProcessReport.objects.oldest_rules() == 3

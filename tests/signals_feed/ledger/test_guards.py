@@ -20,7 +20,7 @@ from signals_feed.ledger.guards import (
     put_up_triggers,
     take_down_triggers,
 )
-from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.ledger import LedgerEntry, LedgerHead, signer
 from signals_feed.ledger.trigger_rules import ENTRY
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Evidence, Signal
@@ -28,7 +28,6 @@ from tests.factories import NOON, RESULT, make_instrument, make_signal, make_use
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 from transparency.keyring import keyring
 from transparency.models import Cosignature, LogKey, SignedCheckpoint
-from transparency.signing import signer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 CLOSED: dict[str, Any] = {

@@ -19,6 +19,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
+from core.known_rules import known_rules
 from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.exits import Tick
@@ -132,7 +133,7 @@ def test_publication_by_the_rules_of_before_is_a_warning_once_others_have_begun(
 def test_losers_do_not_count_nowhere_because_rules_begin_otherwise(
     monkeypatch: pytest.MonkeyPatch, forgery: str
 ) -> None:
-    monkeypatch.setattr(beginning, "oldest_known", [lambda: 2])
+    monkeypatch.setattr(known_rules, "asked", [lambda: 2])
     close_at(make_published(published_at=(ahead := timezone.now() + timedelta(seconds=9))), BID, ASK)
     if not forgery.startswith("INSERT"):
         beginning.begin_when_known()

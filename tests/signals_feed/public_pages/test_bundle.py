@@ -19,7 +19,7 @@ from accounts.models import User
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from signals_feed.bundle import building
-from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.ledger import LedgerEntry, signer
 from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.publishing.actions import remove_demo
 from tests.factories import make_account, make_user
@@ -36,7 +36,6 @@ from transparency.keys import KeyType, SigningKey
 from transparency.models import Cosignature, SignedCheckpoint
 from transparency.notes import Note, sign
 from transparency.offers import WitnessAddress
-from transparency.signing import signer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 WITNESS = SigningKey.make("witness.example", KeyType.COSIGNATURE)

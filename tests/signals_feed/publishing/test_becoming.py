@@ -11,9 +11,8 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import Account, User
-from accounts.rights import publishing_right
+from accounts.rights import MAY_PUBLISH, publishing_right
 from core.events.outbox import ControlEvent
-from signals_feed.models import PERMISSION
 from signals_feed.publishers.requests import (
     MOST_A_DAY,
     PublisherRequest,
@@ -55,7 +54,7 @@ def asked(account: Account, why: str = "Gold, by hand.") -> PublisherRequest:
 
 
 def may_publish(account: Account) -> bool:
-    return User.objects.get(pk=account.user_id).has_perm(PERMISSION)
+    return User.objects.get(pk=account.user_id).has_perm(MAY_PUBLISH)
 
 
 def kinds() -> list[str]:

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 from django.test import Client
 
 from accounts.models import User
+from core.known_rules import known_rules
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
-from signals_feed.ledger import beginning
 from signals_feed.models import Signal
 from signals_feed.publishing import actions
 from signals_feed.publishing.actions import cancel
@@ -291,7 +291,7 @@ def test_form_and_confirmation_say_how_it_is_filled_before_the_first_is_publishe
     page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FILLED_LATER not in page.get(PAGE).text
-    monkeypatch.setattr(beginning, "oldest_known", [lambda: 2])
+    monkeypatch.setattr(known_rules, "asked", [lambda: 2])
     text = page.get(PAGE).text
     form, confirmation = text.split("<dialog")
     assert (FILLED_LATER in form, FILLED_LATER in confirmation) == (True, True)

@@ -19,6 +19,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import Account, User
+from core.known_rules import known_rules
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime
@@ -27,7 +28,6 @@ from market.prices.records import Tick
 from market.runtime import market
 from market.store import checkpoints
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
-from signals_feed.ledger import beginning
 from signals_feed.ledger.ledger import LedgerEntry, database_clock, seconds_between
 from signals_feed.ledger.verify import verify
 from signals_feed.models import RulesBegun, Signal
@@ -343,7 +343,7 @@ def test_publication_that_waits_while_rules_2_begin_follows_them(
         RulesBegun.objects.create(rules=2)
         return 1
 
-    monkeypatch.setattr(beginning, "oldest_known", [told_just_before_they_begin])
+    monkeypatch.setattr(known_rules, "asked", [told_just_before_they_begin])
     assert publish(BUY, anna, QUOTE).rules == 2
     assert verify()[::2] == (1, "")
 

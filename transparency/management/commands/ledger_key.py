@@ -9,7 +9,7 @@ from transparency.checkpoints import Checkpoint
 from transparency.keyring import BOTH_SIGN, keyring
 from transparency.models import LogKey
 from transparency.remembered import Forked
-from transparency.signing import signer
+from transparency.signing import known_checkpoint
 
 
 class Command(BaseCommand):
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
 def last_signed() -> Checkpoint:
     """Even if the database has lost it, or has rows that were not written by the service."""
-    found = [each for each in (keyring.last_signed(), signer.known()) if each]
+    found = [each for each in (keyring.last_signed(), known_checkpoint()) if each]
     if not found:
         raise CommandError("Nothing was signed yet, so no log has ended.")
     return max(found, key=lambda each: each.size)

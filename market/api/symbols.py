@@ -11,9 +11,9 @@ from core.contract.answers import Answer
 from core.contract.parameters import QuerySerializer, WordListParameter, describes
 from core.struct_schemas import Symbol, openapi
 from core.viewset import ApiViewSet
-
-from .catalogue import InstrumentFacts, catalogue
-from .models import Instrument
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.models import Instrument
+from market import runtime as market
 
 EXPANSIONS = ("digits", "hours", "state", "order_flow_source", "volume_kind")
 
@@ -107,5 +107,5 @@ def expand(facts: InstrumentFacts, name: str) -> Any:
     if name == "hours":
         return InstrumentHours(facts.timezone, facts.sessions, facts.holidays.split())
     if name == "state":
-        return catalogue.state_of(facts)
+        return market.state(facts)
     return getattr(facts, name)

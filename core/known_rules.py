@@ -1,0 +1,19 @@
+"""The rules of signals that processes know. While an installation is upgraded, several versions run side by
+side: new rules begin once all processes know them."""
+
+from collections.abc import Callable
+
+
+class KnownRules:
+    def __init__(self) -> None:
+        self.newest = 1
+        """That this process knows."""
+        self.asked: list[Callable[[], int | None]] = []
+        """Each says the oldest that some processes know; None if none of them runs."""
+
+    def oldest(self) -> int | None:
+        known = [rules for ask in self.asked if (rules := ask()) is not None]
+        return min(known, default=None)
+
+
+known_rules = KnownRules()
