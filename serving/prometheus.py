@@ -58,6 +58,6 @@ metrics_port = MetricsPort(sync_to_async(process_metrics.text, thread_sensitive=
 async def start() -> None:
     """Of several workers the supervisor has the port."""
     if worker_link.is_there:
-        await worker_link.start()
+        await worker_link.start(readiness)
     else:
         await metrics_port.start(settings.METRICS_PORT, settings.METRICS_HOST)

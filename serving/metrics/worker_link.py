@@ -17,7 +17,6 @@ from prometheus_client.registry import Collector
 
 from core.background import cancel_and_wait
 from core.deadlines import patient
-from serving.readiness import readiness
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +48,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What its `/readyz` answers."""
 
 
+AsksReadiness = Callable[[], tuple[int, dict[str, Any]]]
+
+
 class ProcessMetrics:
     """The figures of this process."""
 
@@ -63,7 +65,7 @@ class ProcessMetrics:
     def text(self) -> bytes:
         return generate_latest(REGISTRY) + generate_latest(SHARED)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, readiness: AsksReadiness) -> Snapshot:
         """Called in a thread, like everything that looks at the market."""
         own, shared = families(REGISTRY), families(SHARED)
         return Snapshot(own, shared, self._told_at(), readiness())
@@ -138,6 +140,7 @@ class WorkerLink:
     def __init__(self) -> None:
         self.end: socket.socket | None = None
         """Set where the process has a supervisor, before it serves."""
+        self._readiness: AsksReadiness = lambda: (200, {})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._hearing: asyncio.Task[None] | None = None
@@ -147,8 +150,9 @@ class WorkerLink:
     def is_there(self) -> bool:
         return self.end is not None
 
-    async def start(self) -> None:
+    async def start(self, readiness: AsksReadiness) -> None:
         if self.end is not None:
+            self._readiness = readiness
             self._loop = asyncio.get_running_loop()
             reader, self._writer = await asyncio.open_unix_connection(sock=self.end)
             # From this first frame on, the supervisor waits for this worker.
@@ -202,8 +206,8 @@ class WorkerLink:
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
         try:
-            snapshot = await sync_to_async(process_metrics.snapshot, thread_sensitive=False)()
-            # Encoded in a thread, too, so that a long answer delays no tick.
+            snapshot = await sync_to_async(process_metrics.snapshot, thread_sensitive=False)(self._readiness)
+            # Encoded in a thread too: a long answer holds up no tick.
             payload = await asyncio.to_thread(encoder.encode, snapshot)
         except Exception:
             logger.exception("The figures of this worker could not be collected")
