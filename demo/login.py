@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.login import DEMO_LINK
 from accounts.models import Account, User
-from core.addresses import page_is_loopback
+from core.addresses import is_loopback, scope_of
 
 from .people import STAFF
 
@@ -92,7 +92,7 @@ def DemoLoginsStayOnLoopback(  # noqa: N802 - middleware is named as the classes
         raise MiddlewareNotUsed
 
     async def middleware(request: HttpRequest) -> HttpResponseBase:
-        if not page_is_loopback(request):
+        if not is_loopback(scope_of(request)):
             user, people = await request.auser(), Account.objects.filter(is_demo=True)
             if user.is_authenticated and await people.filter(user_id=user.pk).aexists():
                 await alogout(request)
