@@ -65,13 +65,17 @@ class StreamService:
 def streaming(
     installation: Installation, processes: int = 1, symbols: Sequence[str] = ("STREAMED",), **changes: str
 ) -> Iterator[StreamService]:
-    """Its symbols have had one tick each."""
+    """Its symbols have had one tick each, and every process knows it: one that was subscribed to before would
+    tell of a new numbering."""
     service = StreamService(installation, symbols)
     with ExitStack() as stack:
         if installation.redis_url:
             stack.enter_context(engines(installation, 1))
         service.servers += stack.enter_context(installation.serve(processes, **changes))
         wait_until(lambda: service.push(service.make_ticks(symbols)))
+        quote, key = f"/api/market/{symbols[-1]}/quote", service.make_key()
+        for server in service.servers:
+            wait_until(lambda: server.ask(quote, key).status_code == 200)  # noqa: B023
         yield service
 
 
