@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -84,7 +85,18 @@ SOCKETS = [
     re_path("^ws/ingest/?$", IngestConsumer.as_asgi()),
     re_path(f"^{SOCKET_PATH[1:]}$", mirror_socket),  # type: ignore[arg-type]
 ]
-answer_socket = URLRouter([*SOCKETS, re_path("", refuse_stream)])  # type: ignore[arg-type]
+
+
+class SocketRouter(URLRouter):  # type: ignore[misc]
+    def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
+        """As in Channels, but not a coroutine, which would stay in memory as long as the socket."""
+        path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+        route = next(each for each in self.routes if each.pattern.match(path))
+        answer: Awaitable[None] = route.callback(scope, receive, send)
+        return answer
+
+
+answer_socket = SocketRouter([*SOCKETS, re_path("", refuse_stream)])  # type: ignore[arg-type]
 
 # Under any server; `serve` and `check` name everything that is unsafe.
 refuse_unsafe()

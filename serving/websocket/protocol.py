@@ -120,8 +120,6 @@ class WebSocketProtocol(BoundedWebSocket):
     def _forget_handshake(self) -> None:
         """Request, response and scope, and what was made of them, are a third of what a connection holds."""
         self._is_past_handshake = True
-        # Those who route the socket have the scope as long as it is open.
-        cast(dict[str, Any], self.scope).clear()
         del self.request, self.response, self.scope
         self.server = self.client = None
         self.extensions = NOTHING
