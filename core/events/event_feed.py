@@ -412,15 +412,16 @@ class EventFeed(OutboxTrust):
 
 # Wake-ups over the channel layer, from process to process. What it loses, the next poll brings.
 GROUP = "control-events"
-wakes_wait = LastingFault(logger, "No wake-ups from other processes: control events are polled")
+# The loss of revocations over Redis is the warning; without wake-ups, events are a poll late.
+wakes_wait = LastingFault(logger, "No wake-ups from other processes: control events are polled", logging.INFO)
 
 
 class WakeUps:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._is_due = asyncio.Event()
-        self._channel = ""
-        self.is_listening = False
+        self.channel = ""
+        """Where this process is woken; empty until others can."""
         self._hearing, self._sending = (
             BackgroundLoop(
                 name,
@@ -428,7 +429,7 @@ class WakeUps:
                 fault=wakes_wait,
                 broke="Wake-ups failed",
                 passing=(RedisError, OSError),
-                after=RETRY_S,
+                again=RETRY_S,
             )
             for name, act in (("wake-ups", self._hear), ("waking others", self._send))
         )
@@ -442,19 +443,19 @@ class WakeUps:
 
     async def _hear(self) -> None:
         layer = get_channel_layer()
-        self._channel = await layer.new_channel()
-        await layer.group_add(GROUP, self._channel)
-        self.is_listening = True
+        channel = await layer.new_channel()
+        await layer.group_add(GROUP, channel)
+        self.channel = channel
         wakes_wait.over()
         while True:
-            message = await layer.receive(self._channel)
-            if message["by"] != self._channel:
+            message = await layer.receive(channel)
+            if message["by"] != channel:
                 self._wake()
 
     async def _send(self) -> None:
         await self._is_due.wait()
         self._is_due.clear()
-        await get_channel_layer().group_send(GROUP, {"type": "wake", "by": self._channel})
+        await get_channel_layer().group_send(GROUP, {"type": "wake", "by": self.channel})
 
 
 feed = EventFeed()

@@ -56,8 +56,16 @@ async def ticks(ticker: Ticker, symbol: str, count: int) -> None:
 
 @pytest.mark.parametrize("is_chatty", [False, True])
 def test_who_does_not_read_is_closed_with_4430_and_its_place_is_free_at_once(
-    service: Server, ticker: Ticker, key: str, symbol: str, is_chatty: bool
+    service: Server,
+    ticker: Ticker,
+    key: str,
+    symbol: str,
+    is_chatty: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # The client reads only after the last tick, and a slow machine needs longer for those.
+    monkeypatch.setattr("serving.websocket.protocol.STALLED_LINGER_S", PATIENCE_S)
+
     async def run() -> tuple[Frame, int]:
         before, given_up = service.run(open_streams.count()), streams.prices.hub.slow.given_up
         async with idle(service, key, symbol) as client:
