@@ -109,7 +109,6 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # Whoever may only look at the page has no such field.
         if self.instance.pk and "may_publish" in self.fields:
             self.initial["may_publish"] = publishing_right.is_held_by(self.instance.user)
 
@@ -134,7 +133,7 @@ class AccountAdmin(OwnerTold, StaffAdmin[Account]):
 
     @admin.display(boolean=True, description="active", ordering="user__is_active")
     def is_active(self, account: Account) -> bool:
-        """Whoever is locked asks support first. The page of the user locks and unlocks."""
+        """A locked person asks support first. The page of the user locks and unlocks."""
         return account.pk is None or account.user.is_active
 
     @admin.display(description="API keys")
@@ -155,7 +154,7 @@ class AccountAdmin(OwnerTold, StaffAdmin[Account]):
 
     def save_model(self, request: HttpRequest, obj: Account, form: ModelForm[Account], change: bool) -> None:
         by, is_switched = request.user.get_username(), "may_publish" in form.changed_data
-        # All rows before the first event: whoever writes events makes others wait.
+        # All rows before the first event, because a transaction that writes events makes others wait.
         if is_switched:
             publishing_right.set_for(obj.user, is_held=form.cleaned_data["may_publish"])
         if not change:
@@ -204,7 +203,7 @@ OF_THE_SERVICE = frozenset(
 )
 
 
-# Names that nobody can take: under one of them the service cancels the signals of a series that ends.
+# Reserved: under one of these names the service cancels the signals of a series that ends.
 SERVICE_NAMES = frozenset(("market", "system", "tickwire"))
 
 
@@ -251,7 +250,7 @@ class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
-    """The staff's own trail, of everything done on these pages."""
+    """The log of everything that staff do on these pages."""
 
     owner = "user"
     called = ("staff action", "staff actions")
@@ -403,8 +402,8 @@ class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
     sortable_by = None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Whoever may edit a group's permissions could give themselves any; and what was changed in a ready
-        # role, `migrate` would undo.
+        # People who may edit a group's permissions could give themselves any, and `migrate` would undo a
+        # change to a ready-made role.
         group = self.get_object(request, str(obj)) if isinstance(obj, str | int) else obj
         is_ready = group is not None and group.name.startswith(READY_ROLE)
         return bool(request.user.is_superuser) and not is_ready
@@ -472,11 +471,11 @@ class UserAdmin(OwnerTold, DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[t
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        # After the single permissions, which are written as a whole.
+        # After the single permissions, which the form overwrites.
         user, by, is_held = form.instance, request.user.get_username(), form.cleaned_data.get("may_publish")
         if is_held is not None:
             publishing_right.set_for(user, is_held=is_held)
-        # All rows before the first event: whoever writes events makes others wait.
+        # All rows before the first event, because a transaction that writes events makes others wait.
         if "is_active" in form.changed_data:
             account = Account.objects.filter(user=user).first()
             if not user.is_active:
@@ -494,7 +493,7 @@ def without_password(fields: Sequence[Any]) -> tuple[Any, ...]:
 admin.site.unregister(EmailAddress)
 admin.site.unregister(Authenticator)
 
-# Everybody ends their own, in the settings panel.
+# People end their own sessions, in the settings panel.
 admin.site.unregister(UserSession)
 
 
@@ -522,7 +521,7 @@ class FactorFilter(admin.SimpleListFilter):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(OwnerTold, ReadOnlyAdmin[Model]):
-    """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
+    """Second factors. Deleting one lets in a person who lost it. Its secret is never shown."""
 
     owner = "user"
     list_display = fields = ("user", "kind", "created_at", "last_used_at")

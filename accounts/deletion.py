@@ -37,9 +37,7 @@ def refuse_deletion(user: User) -> None:
         raise DeletionRefused("This account belongs to the demo, which other people use, too.")
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if user.is_superuser and user.is_active and not others.exists():
-        raise DeletionRefused(
-            "This is the last superuser. Create another one first; afterwards nobody could."
-        )
+        raise DeletionRefused("This is the last superuser. Create another one first: only a superuser can.")
 
 
 @transaction.atomic
@@ -47,7 +45,7 @@ def delete_account(user: User) -> str:
     """Returns the pseudonym under which something of it stays; empty if nothing does."""
     # Of two superusers who go at once, one sees that the other has gone.
     list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
-    # Whoever issues a key or changes powers meanwhile waits for this.
+    # Issuing a key or changing permissions locks this row too, and waits.
     user = User.objects.select_for_update().get(pk=user.pk)
     account = Account.objects.select_for_update().filter(user=user).first()
     refuse_deletion(user)
@@ -62,7 +60,7 @@ def delete_account(user: User) -> str:
     account_id = None if account is None else account.pk
     is_kept = not take_away(user, account, pseudonym, {*sessions, *pages})
     forget_in_events(name, pseudonym, account_id)
-    # Events come last: whoever has published waits for no row any more.
+    # Events come last: a transaction that has published must not wait for a row.
     for _, announce in endings:
         announce(by=pseudonym)
     tell(account_id, revoked, pseudonym)
@@ -70,7 +68,7 @@ def delete_account(user: User) -> str:
 
 
 def free_pseudonym(user: User) -> str:
-    """Nobody signs up with such a name, but one may be older than this rule."""
+    """Sign-up refuses such names, but a user may be older than that rule."""
     name = f"{PSEUDONYM}{user.pk}"
     while User.objects.filter(username=name).exists():
         name += "-"
@@ -128,7 +126,7 @@ def tell(account_id: int | None, revoked: list[ApiKey], by: str) -> None:
     ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by=by, account=account_id, active=False)
 
 
-# The sessions of somebody who was locked out: unlocked again, they log in anew, and so does a thief.
+# A person who is locked out has to log in again once unlocked, and so does a thief with their session.
 def end_sessions(user: User) -> None:
     """What their pages have open ends with them."""
     logins, pages = UserSession.objects.filter(user=user), PageSession.objects.filter(account__user=user)
@@ -138,7 +136,7 @@ def end_sessions(user: User) -> None:
 
 
 # What stays of a person when their account is deleted, for the page that asks and the one after it.
-# Whoever publishes a signal and closes it has done that to nobody.
+# Publishing and closing one's own signal affects no other account.
 OWN_SIGNALS = (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED)
 
 

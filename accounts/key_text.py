@@ -25,7 +25,7 @@ def base62(number: int, length: int) -> str:
 
 
 def with_checksum(body: str) -> str:
-    """Complete a key, so that scanners and typos can be told apart without asking the service."""
+    """Complete a key, so that a typo can be distinguished from a key without asking the service."""
     return body + base62(zlib.crc32(body.encode()), CHECKSUM_LENGTH)
 
 

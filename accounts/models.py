@@ -98,14 +98,14 @@ ALIKE = str.maketrans("".join(FOREIGN) + "01", "".join(FOREIGN.values()) + "ol")
 
 
 def look_of(name: str) -> str:
-    """Without case, accents, punctuation and what nobody sees; of letters that look alike it has one."""
+    """Without case, accents, punctuation and invisible characters; one letter for all that look alike."""
     plain = unicodedata.normalize("NFKD", name).casefold().translate(ALIKE)
     # A small L and a capital i are one stroke.
     letters = "".join(filter(str.isalnum, plain)).replace("i", "l")
     return letters.replace("rn", "m").replace("vv", "w")
 
 
-# Usernames, and those that nobody new may have.
+# Usernames, and which of them new users cannot have.
 if TYPE_CHECKING:
     NameField = models.CharField[str, str]
 else:
@@ -114,10 +114,10 @@ else:
 PSEUDONYM = "deleted-"
 """What is left of a deleted account has such a name."""
 PUBLISHER = "publisher-"
-"""By such a name the public ledger of signals calls a user, so that it keeps nobody's own."""
+"""The public ledger of signals names a user like this, so that it holds no real usernames."""
 PSEUDONYMS = (PSEUDONYM, PUBLISHER)
 ASCII_ONLY = "Use only English letters, digits and @ . + - _, because other letters can look like these."
-"""For new names: publishers are known by theirs, and nobody may look like another."""
+"""For new names: publishers are known by theirs, and none may look like another's."""
 LONGEST_NEW = 30
 TOO_LONG = f"Use at most {LONGEST_NEW} characters."
 """For new names: they stand in lists, on charts and in pictures."""
@@ -141,7 +141,7 @@ def is_reserved(name: str) -> bool:
 
 
 def fault_of_new(name: str, user_id: int | None = None) -> str:
-    """Why this name may not become anybody's, or this user's; empty if it may."""
+    """Why a new user, or this one, cannot have this name; empty if they can."""
     if is_reserved(name):
         return RESERVED
     if not name.isascii():
@@ -153,7 +153,7 @@ def fault_of_new(name: str, user_id: int | None = None) -> str:
 
 
 class UsernameField(NameField):
-    """Refuses new names that mislead, wherever users are made or renamed; whoever has one keeps it."""
+    """Refuses misleading names wherever users are created or renamed. Existing names stay."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -434,7 +434,7 @@ class PageSession(models.Model):
 
 
 def end_page_sessions(instance: Session, **_: Any) -> None:
-    """Logged out, ended from elsewhere, or renamed because somebody logged in or changed the password."""
+    """At a logout, an end from elsewhere, or a new session key after a login or a change of password."""
     for page_session in PageSession.objects.filter(session_key=instance.session_key):
         page_session.delete()
         ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=page_session.account_id)
@@ -496,7 +496,7 @@ class UsageManager(models.Manager["Usage"]):
     @transaction.atomic
     def add(self, counts: Mapping[Minute, UsageCounts]) -> None:
         """Add to what other processes have counted in the same minutes and days."""
-        # An account may have gone since: then nobody asks what it used.
+        # An account may have been deleted since, and its usage with it.
         accounts = Account.objects.filter(pk__in={account for account, _ in counts})
         known = set(accounts.values_list("pk", flat=True))
         rows: dict[tuple[str, int, int], UsageCounts] = {}

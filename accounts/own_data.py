@@ -56,7 +56,7 @@ def events_by(name: str, account_id: int | None) -> QuerySet[ControlEvent]:
 
 
 def without_objects(message: str, pseudonym: str) -> str:
-    """Of a form Django keeps what was changed on which row, as JSON. Our own sentences name nobody."""
+    """Django logs as JSON what a form changed on which row. Our own messages are sentences without names."""
     try:
         changes = json.loads(message)
     except ValueError:
@@ -69,7 +69,7 @@ def without_objects(message: str, pseudonym: str) -> str:
 
 
 def shown_actor(by: str, own: str) -> str:
-    """The customer's own name, or just that it was staff, whose login names are nobody else's business."""
+    """The customer's own name, or only "staff": their login names stay private."""
     return by if by in ("", own) else "staff"
 
 

@@ -1,5 +1,5 @@
-"""What nobody needs any more is removed in the background, a little at a time, by one process. Among it are
-users who signed up, never confirmed an address and never logged in: anybody can make them, by any name."""
+"""One process removes rows that are no longer needed in the background, a few at a time. Among them are users
+who signed up, never confirmed an address and never logged in: any visitor can create those, by any name."""
 
 import asyncio
 import logging
@@ -29,14 +29,14 @@ LOOK_EVERY_S = 600
 AT_ONCE = 200
 PAUSE_S = 0.05
 
-# Processes have heard of an event within a second, and one that was stopped for days is started anew; what
-# happened to an account is shown to its owner.
+# Every process reads an event within a second. Events of an account are kept longer because its owner sees
+# them.
 EVENTS_KEPT, EVENTS_OF_ACCOUNTS_KEPT = timedelta(days=30), timedelta(days=400)
 ORPHANS_KEPT = timedelta(days=1)
 
 
 def old_rows(now: datetime) -> tuple[QuerySet[Any], ...]:
-    """The rows of each kind that nobody needs any more."""
+    """The rows of each kind that are no longer needed."""
     orphaned = now - ORPHANS_KEPT
     # The last one stays: by it every process sees that the database is still the one it knows.
     events = ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
@@ -57,7 +57,7 @@ def without_session(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def unconfirmed_users(now: datetime) -> QuerySet[User]:
-    """Nothing but their address refers to them, whatever else will refer to users one day. Those whom staff
+    """Only their address refers to them, whatever other tables come to refer to users. Those whom staff
     made or locked out are left to staff."""
     days = settings.UNCONFIRMED_KEPT_DAYS
     if not days:
@@ -86,10 +86,10 @@ def unconfirmed_users(now: datetime) -> QuerySet[User]:
 
 
 def remove_some(old: QuerySet[Any]) -> int:
-    """One by one for Django, which tells of the end of each session."""
+    """One by one, because Django sends a signal for each session."""
     found = list(old.order_by().values_list("pk", flat=True)[:AT_ONCE])
     if found:
-        # The query is asked again, because one may have got a reason to stay meanwhile.
+        # The query runs again, because a row may have become needed.
         old.filter(pk__in=found).delete()
     return len(found)
 
@@ -102,10 +102,10 @@ async def prune() -> None:
     for old in await in_thread(old_rows, timezone.now()):
         while count := await in_thread(remove_some, old):
             removed += count
-            # Other writers to the database get their turn meanwhile.
+            # Other writers to the database get their turn.
             await asyncio.sleep(PAUSE_S)
     if removed:
-        logger.info("%d rows that nobody needs any more were removed", removed)
+        logger.info("%d rows that were no longer needed were removed", removed)
 
 
 pruner = BackgroundLoop(

@@ -18,7 +18,7 @@ MAY_PUBLISH = "signals_feed.publish_signal"
 
 
 class CustomerRight:
-    """A permission that gives no power over others: whoever has it stays within reach of staff without it."""
+    """A permission that gives no power over others: staff without it can still act on its holders."""
 
     def __init__(self, permission: str) -> None:
         self.permission = permission
@@ -52,4 +52,4 @@ publishing_right = CustomerRight(MAY_PUBLISH)
 
 
 class PowerRefused(Exception):
-    """Somebody is not given a power, or a key, now; says why."""
+    """Why a power, or a key, cannot be granted now."""

@@ -1,8 +1,8 @@
 """The secrets of this installation: the pepper that keys are hashed with, the keys that seal second factors,
-and those of before, which still open what was made with them.
+and the previous ones, which still open what was made with them.
 
-A process that is told of a new pepper as a fallback knows the keys that others hash with it already, so that
-processes may change over one after the other."""
+A process that has the new pepper as a fallback recognises the keys that others already hash with it, so that
+processes can change over one after the other."""
 
 import contextlib
 import hmac
@@ -47,7 +47,7 @@ def hashed(key: str) -> dict[str, str]:
     return {"digest": digest_of(key, settings.KEY_PEPPER), "pepper_name": current_name()}
 
 
-# Secrets of second factors that a pepper of before has sealed are sealed anew in the background.
+# Secrets of second factors sealed with a previous pepper are sealed again in the background.
 logger = logging.getLogger(__name__)
 SEALED = ("secret", "seed", "migrated_codes")
 AT_ONCE = 100
@@ -71,8 +71,8 @@ def reseal_some(after: int) -> tuple[int | None, Counter[Seal]]:
 
 @transaction.atomic
 def reseal(key: int) -> Seal | None:
-    """Which seal the factor had, if it has a secret at all. Its row is locked, so that no recovery code that
-    is used meanwhile becomes good again."""
+    """Which seal the factor had, if it has a secret at all. Its row is locked, so that a recovery code used
+    at the same time does not become valid again."""
     factor = Authenticator.objects.select_for_update().filter(pk=key).first()
     if factor is None or not (seals := seals_of(factor.data)):
         return None

@@ -32,8 +32,8 @@ LONGEST_TARGET = 200
 def head_of(policy: str, limit: int, *own: str) -> tuple[bytes, bytes]:
     """The head of an answer with headers of its own: the lines that are always the same, and the rest."""
     window = rate_headers(policy.replace("%", "%%"), limit, "%d", "%d", "%d")
-    said = compose_headers(dict.fromkeys(own, "%b"), {ID_HEADER: "%b", **window}, JSON, "%d")
-    lines = [f"{name.lower()}: {value}\r\n" for name, value in said.items()]
+    headers = compose_headers(dict.fromkeys(own, "%b"), {ID_HEADER: "%b", **window}, JSON, "%d")
+    lines = [f"{name.lower()}: {value}\r\n" for name, value in headers.items()]
     ready = "".join(takewhile(lambda line: "%" not in line, lines))
     whole = "".join([*lines, "\r\n"])
     return ready.encode("latin-1"), whole.removeprefix(ready).encode("latin-1")
@@ -75,7 +75,7 @@ def target_of(target: bytes) -> KnownTarget | None:
         return None
     viewset = view.cls(**view.initkwargs)
     viewset.scope = {"query_string": query.encode()}
-    # Of its request, such an action reads nothing but the parameters.
+    # Such an action reads only the parameters of its request.
     return KnownTarget(partial(getattr(viewset, action), None, **names), route)
 
 

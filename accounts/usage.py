@@ -174,7 +174,7 @@ def short_of_requests(now: datetime) -> set[int]:
 
 
 def out_of_ai_calls(now: datetime) -> set[int]:
-    """A tier without any is no reason: nobody used them up."""
+    """Accounts of a tier without AI calls have not used them up."""
     allowed = Greatest(F("account__tier__ai_calls_per_day"), 1)
     today = AiUsage.objects.filter(day=now.astimezone(UTC).date())
     return set(today.filter(used__gte=allowed).values_list("account_id", flat=True))

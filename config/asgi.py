@@ -134,7 +134,7 @@ async def answer_lifespan(scope: dict[str, Any], receive: Any, send: Any) -> Non
                 await service.start()
                 # Only a server of ours looks there; any other has the ordinary path alone.
                 scope.setdefault("state", {})[STATE_NAME] = ShortPath(find)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the server must hear of it
+            except Exception as error:  # noqa: BLE001 - the server must report it, whatever it is
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 raise
             await send({"type": "lifespan.startup.complete"})

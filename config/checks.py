@@ -49,8 +49,8 @@ FEWEST_BITS = 90
 MAKE_ONE = f"Make one: {MAKE_SECRET}"
 TALKATIVE = ("console", "locmem", "filebased")
 
-# The last one is what the files in deploy/ have until somebody enters theirs.
-NOBODYS_HOSTS = ("", "localhost", "example.com")
+# The last one is the placeholder in the files of deploy/.
+PLACEHOLDER_HOSTS = ("", "localhost", "example.com")
 
 
 def check_production(**kwargs: Any) -> list[CheckMessage]:
@@ -85,7 +85,7 @@ def _secrets() -> Iterator[CheckMessage]:
     first, second = settings.SECRET_KEY, settings.KEY_PEPPER
     if first in second or second in first:
         hint = (
-            "Make an independent KEY_PEPPER, so that somebody who learns one does not know the other, and put"
+            "Make an independent KEY_PEPPER, so that a leak of one does not reveal the other, and put"
             " the previous one into KEY_PEPPER_FALLBACKS: keys and second factors continue to work."
         )
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
@@ -108,7 +108,7 @@ def _fallbacks() -> Iterator[CheckMessage]:
     weak = [key for key in settings.SECRET_KEY_FALLBACKS if is_weak(key)]
     if weak:
         text = "SECRET_KEY_FALLBACKS has one that is too short or too regular to be a secret."
-        hint = "Remove it, so that nobody can get in by guessing it; people then have to log in again."
+        hint = "Remove it, so that it cannot be guessed; people then have to log in again."
         yield Error(text, hint=hint, id="tickwire.E011")
     if any(is_weak(pepper) for pepper in settings.KEY_PEPPER_FALLBACKS):
         # Not refused, because it is the way out of such a pepper.
@@ -124,8 +124,8 @@ def _names() -> Iterator[CheckMessage]:
     origins = settings.CSRF_TRUSTED_ORIGINS
     everybodys = [origin for origin in origins if "://*" in origin and origin.count(".") < 2]
     if everybodys or any(not origin.startswith("https://") for origin in origins):
-        hint = "Write https:// and a host of yours: anybody on the way can pose as an http:// page."
-        text = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or everybody's pages."
+        hint = "Write https:// and a host of yours: an attacker on the network can pose as an http:// page."
+        text = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or all pages."
         yield Error(text, hint=hint, id="tickwire.E006")
 
 
@@ -141,7 +141,7 @@ def _proxies() -> Iterator[CheckMessage]:
     # Each of IPv4 is there as one of IPv6 too.
     together = collapse_addresses(network for network in networks if isinstance(network, IPv6Network))
     if named == "*" or any(network.supernet_of(ALL_IPV4) for network in together):
-        text = "TRUSTED_PROXIES trusts everybody, so each client can choose its own address."
+        text = "TRUSTED_PROXIES trusts all addresses, so each client can choose its own."
         yield Error(text, hint=ONE_PROXY, id="tickwire.E008")
     elif wide := [network for network in networks if network.prefixlen < LEAST_BITS[network.version]]:
         text = f"TRUSTED_PROXIES has {wide[0]}, and each client in it can choose its own address."
@@ -156,9 +156,9 @@ def _mail() -> Iterator[CheckMessage]:
     if not settings.MAILS_ARE_SENT:
         return
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
-    if sender.partition("@")[2] in NOBODYS_HOSTS:
+    if sender.partition("@")[2] in PLACEHOLDER_HOSTS:
         hint = "Set DEFAULT_FROM_EMAIL='Tickwire <no-reply@HOST>', with a host of yours."
-        text = f"Mails would come from {sender or 'nobody'}, and most servers would refuse them."
+        text = f"Mails would come from {sender or 'no address'}, and most servers would refuse them."
         yield Warning(text, hint=hint, id="tickwire.W003")
     is_clear = not (settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL)
     if is_clear and settings.EMAIL_HOST_PASSWORD and not host_is_loopback(settings.EMAIL_HOST):
@@ -180,7 +180,7 @@ def _graces() -> Iterator[CheckMessage]:
     for name, (least, most) in GRACES.items():
         given = getattr(settings, name)
         if not least <= given <= most:
-            text = f"{name} is {given:,g}: " + ("nobody waits for so long." if given > most else "too short.")
+            text = f"{name} is {given:,g}: " + ("too long." if given > most else "too short.")
             hint = f"Set {name} to between {least} and {most}, or leave it out."
             yield Error(text, hint=hint, id="tickwire.E012")
 

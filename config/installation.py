@@ -67,23 +67,23 @@ NOTHING_OPENS = """\
 {secret} is missing or empty, and no other opens what is kept beside it: API keys and second factors
 would be void, and people logged out. Put it back, or start with the secrets that
 `backup --with-secrets` wrote: set -a; . FILE.secrets
-If they are lost permanently, continue without them: {anew}"""
+If they are lost permanently, continue without them: {make}"""
 
 
 def refuse_lost_secret() -> None:
-    """A new one in its place would void what was made with it, and nobody would know why."""
+    """Replacing it silently would void everything that was made with it."""
     folder = var_dir()
     if env.switch("PRODUCTION") or env.text("SECRET_KEY") or known_secret(folder):
         return
     secret, database = folder / SECRET, folder / DATABASE
     is_in_use = not env.parsed("DATABASE_URL") and database.exists() and database.stat().st_size
     if is_in_use or secret.exists():
-        anew = f"{MAKE_SECRET} > {shlex.quote(str(secret))}"
-        raise ImproperlyConfigured(NOTHING_OPENS.format(secret=secret, anew=anew))
+        make = f"{MAKE_SECRET} > {shlex.quote(str(secret))}"
+        raise ImproperlyConfigured(NOTHING_OPENS.format(secret=secret, make=make))
 
 
 def known_secret(folder: Path) -> str:
-    """Empty until the first program has made it. Until then Django refuses whoever needs SECRET_KEY."""
+    """Empty until the first program has made it. Until then Django refuses to use SECRET_KEY."""
     try:
         return (folder / SECRET).read_text().strip()
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def tighten(folder: Path) -> None:
 
 
 def _is_of_the_system(folder: Path) -> bool:
-    """`--data /` or a home directory is a slip, and nobody else could work on this machine any more."""
+    """`--data /` or a home directory is a mistake that would lock other users of the machine out."""
     return folder == Path(os.path.expanduser("~")) or len(folder.parts) <= 2
 
 

@@ -40,7 +40,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # The password in an address of a database or a proxy.
     (re.compile(r"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@"), rf"\1{HIDDEN}@"),
     (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=:-]{4,}"), rf"\1 {HIDDEN}"),
-    # Links that let somebody in.
+    # Links that log a person in.
     (
         re.compile(rf"(?i)({SLASH}(?:demo-login|confirm-email|reset{SLASH}key){SLASH})[^\s/?'\"]+"),
         rf"\1{HIDDEN}",
@@ -119,7 +119,7 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 CONTROLS_IN_TRACEBACKS = {code: text for code, text in CONTROLS.items() if code not in (9, 10)}
 
-# What every record has; the rest are fields that somebody gave.
+# What every record has; the rest are fields that the caller added.
 GIVEN_BY_PYTHON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 EVENT_WIDTH, LEVEL_WIDTH = 30, 8
 

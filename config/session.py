@@ -90,7 +90,7 @@ class SessionViewSet(ApiViewSet):
 logger = logging.getLogger(__name__)
 UP_SINCE = "up-since"
 
-# Each process renews the key while it lives. A service that was down for longer counts anew.
+# Each process renews the key while it lives. A service that was down for longer counts from zero.
 KEPT_S = 30
 WITHIN_S = patient(0.5)
 RENEW_S = 5

@@ -120,7 +120,7 @@ TEMPLATES = [
                 "contact": "pages.template_tags",
                 "figures": "signals_feed.figures",
                 "link_preview": "pages.template_tags",
-                "trail": "config.back_office.overview",
+                "breadcrumbs": "config.back_office.overview",
             },
             "context_processors": [
                 "django.template.context_processors.request",
@@ -152,7 +152,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 }
 # While the database is away, known keys and open streams go on for so long, and a revocation may be as late.
 KEYS_TRUSTED_FOR_S = env.number("KEYS_TRUSTED_FOR_S")
-# A migration may wait for so long for a table that is in use, and whoever comes later waits behind it.
+# The longest that a migration waits for a table in use, because all later queries wait behind it.
 MIGRATION_LOCK_MS = env.whole("MIGRATION_LOCK_MS")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -209,7 +209,7 @@ KRAKEN_WS_URL = env.text("KRAKEN_WS_URL")
 KRAKEN_REST_URL = env.text("KRAKEN_REST_URL")
 BINANCE_WS_URL = env.text("BINANCE_WS_URL")
 BINANCE_REST_URL = env.text("BINANCE_REST_URL")
-# The venues' own. Prices from elsewhere are not said to be theirs.
+# The venues' own. Prices from other addresses are not attributed to them.
 BUILT_IN_ADDRESSES = {
     name: env.default(name)
     for name in (
@@ -220,10 +220,10 @@ BUILT_IN_ADDRESSES = {
 # Files such as SYMBOL.csv, played as if they came now: 1 is real speed, 10 is ten times as fast.
 REPLAY_DIR = Path(env.text("REPLAY_DIR", str(VAR_DIR / "replay")))
 REPLAY_SPEED = env.number("REPLAY_SPEED")
-# For load tests: so many ticks a second of the simulated market, up to 50,000, instead of lifelike ones.
+# For load tests: the ticks per second of the simulated market, up to 50,000, instead of a lifelike number.
 DEMO_RATE = env.whole("DEMO_RATE")
 
-# For how many days candles are kept, by timeframe; 0 is for good.
+# For how many days candles are kept, by timeframe; 0 is for ever.
 CANDLE_DAYS = {
     "1m": env.whole("CANDLE_DAYS_1M"),
     "5m": env.whole("CANDLE_DAYS_5M"),
@@ -233,7 +233,7 @@ CANDLE_DAYS = {
     "1d": env.whole("CANDLE_DAYS_1D"),
 }
 
-# Accepted ticks and closed minutes as files, a day each; 0 days is for good.
+# Accepted ticks and closed minutes as files, a day each; 0 days is for ever.
 ARCHIVE = env.switch("ARCHIVE")
 ARCHIVE_DIR = VAR_DIR / env.text("ARCHIVE_DIR", "archive")
 ARCHIVE_DAYS = env.whole("ARCHIVE_DAYS")
@@ -308,10 +308,10 @@ ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 ACCOUNT_RATE_LIMITS["export_account"] = "6/h/user"
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
-# Forms that anybody may fill in, each with a mail to any address. Counted by network address, or by /64.
+# Public forms that send a mail to any address. Counted by network address, or by /64.
 ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.whole('SIGNUPS_A_DAY')}/d/ip"
 ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105 - a limit
-# Users who never confirm an address are deleted after so many days; 0 is never.
+# The days after which users who never confirmed an address are deleted; 0 is never.
 UNCONFIRMED_KEPT_DAYS = env.whole("UNCONFIRMED_KEPT_DAYS")
 # A mailed link opens an account even while its password is locked. A second factor is still asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
@@ -323,7 +323,7 @@ MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 MFA_ALLOW_UNVERIFIED_EMAIL = not (PRODUCTION and MAILS_ARE_SENT)
-# A mail waits for so many seconds for a mail server that does not answer.
+# The seconds to wait for a mail server that does not answer.
 EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT")
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
 # Where users reach the operator; empty where they cannot.

@@ -93,7 +93,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         ingest_key_cache.load_again,
     ),
 }
-"""Called in this order, so that none of them is told by another what is no longer true."""
+"""Called in this order, so that none reloads from a cache that is itself out of date."""
 
 
 def market_states() -> Iterator[tuple[str, str]]:

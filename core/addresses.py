@@ -20,7 +20,7 @@ def address_of(scope: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """An IPv6 address stands for its /64, since whoever has one address has all 2^64 of them."""
+    """An IPv6 address stands for its /64, since a host with one address has all 2^64 of them."""
     try:
         found = ip_address(address)
     except ValueError:
@@ -57,7 +57,7 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def headers_name_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """The Host header names this machine, and no proxy forwards for somebody else."""
+    """The Host header names this machine, and no proxy forwards for another client."""
     sent = [(name, value) for name, value in headers if name in NAMES]
     hosts = b",".join(value for name, value in sent if name == b"host")
     host, _ = split_domain_port(hosts.decode("latin-1"))

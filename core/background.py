@@ -27,7 +27,7 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = CAN
 
 
 def retrieve(ended: asyncio.Future[Any]) -> None:
-    """Look at the outcome, or asyncio warns that nobody did."""
+    """Read the outcome; asyncio warns about faults that are never read."""
     if not ended.cancelled():
         ended.exception()
 
@@ -55,7 +55,7 @@ async def is_done_within(asked: asyncio.Future[Any], seconds: float) -> bool:
 
 
 class TimeoutInSlices:
-    """Like `asyncio.timeout`, but a standstill of this process uses up only one slice: what arrived meanwhile
+    """Like `asyncio.timeout`, but a standstill of this process uses up only one slice: what arrived during it
     is read before the next one ends."""
 
     def __init__(self, seconds: float) -> None:
@@ -144,8 +144,8 @@ V = TypeVar("V")
 
 
 class SharedLookups(Generic[K, V]):
-    """Callers that ask while a lookup is running share the next one, so nobody gets an answer that is older
-    than their question."""
+    """Callers that ask while a lookup is running share the next one, so no answer is older than
+    its question."""
 
     def __init__(self) -> None:
         self.under_way: dict[K, asyncio.Task[V]] = {}

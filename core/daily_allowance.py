@@ -1,4 +1,4 @@
-"""Allowances of so many uses a day, counted in the database."""
+"""Daily allowances, counted in the database."""
 
 from typing import Any, TypeVar
 

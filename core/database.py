@@ -17,8 +17,8 @@ UNANSWERED = (Error, Overloaded)
 
 
 def wait_for_others(at_most_s: float) -> None:
-    """For each lock of this transaction. By itself PostgreSQL waits without limit, and SQLite as long as its
-    `timeout` says."""
+    """For each lock of this transaction. The default of PostgreSQL is to wait without limit, that of
+    SQLite its `timeout`."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{at_most_s * 1000:.0f}"])

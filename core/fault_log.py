@@ -1,5 +1,5 @@
 """Log lines about faults that last or repeat. Each cause is logged once, and then from time to time with a
-count, so that nobody can fill the disk with them."""
+count, so that they cannot fill the disk."""
 
 import logging
 import time
@@ -72,7 +72,7 @@ class LastingFault:
         self._told_s[cause] = now
         if self._began_s is None:
             self._began_s = now
-        often = f" ({self._untold} times more since it was last told)" if self._untold else ""
+        often = f" ({self._untold} times more since it was last logged)" if self._untold else ""
         self._untold = 0
         self.logger.log(self._level, "%s: %s%s", self._text, said_of(error), often)
 

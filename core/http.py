@@ -52,7 +52,7 @@ def open_client(
 
 @asynccontextmanager
 async def bounded(seconds: float, late: str = "") -> AsyncIterator[None]:
-    """A limit for the whole request: those of the client start anew with each byte."""
+    """A limit for the whole request: the client's own timeouts start again with each byte."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -73,7 +73,7 @@ async def read_raw(response: httpx2.Response, most: int, *, encodings: Container
     """The body stays packed, where its encoding is among those that are accepted."""
     found = encoding(response)
     if found not in encodings:
-        raise BodyRefused(f"the answer is packed in a way nobody asked for ({found[:LONGEST_SAID]})")
+        raise BodyRefused(f"the answer is packed in a way that was not asked for ({found[:LONGEST_SAID]})")
     body = bytearray()
     async for piece in response.aiter_raw():
         body += piece

@@ -1,4 +1,4 @@
-"""What is dear to find out, and may be a few seconds old."""
+"""Values that are expensive to make and may be a few seconds old."""
 
 import threading
 import time
@@ -14,7 +14,8 @@ _of_thread = threading.local()
 
 @contextmanager
 def made_for_all() -> Iterator[None]:
-    """What the thread works meanwhile is counted for nobody. Only for what is kept, and bounded so."""
+    """The thread's work within it counts for no client. Use it only where the work is bounded by keeping
+    it."""
     began_s = time.thread_time()
     try:
         yield
@@ -28,13 +29,13 @@ def worked_for_all_s() -> float:
     return worked_s
 
 
-# What is older is given to nobody, however long it takes to make it again.
+# An older value is not used, however long a new one takes.
 OLD_S = 60.0
 
 
 class Kept(Generic[T]):
-    """Made once in so many seconds, however many ask. While it is made again, the others get the last one,
-    unless that is old."""
+    """Made at most once in `fresh_s` seconds, however many callers ask. While one makes it again, the others
+    get the last one, unless that is old."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -13,8 +13,8 @@ from django.conf import settings
 
 from core.addresses import network_of
 
-# Log lines that strangers can cause: the first ones at once and whole, then so many a second, and of the
-# others how many there were.
+# Log lines that strangers can cause: the first ones appear at once and whole, later ones at a limited rate,
+# and the rest only as a count.
 TELL_REST_EVERY_S = 10.0
 
 # Who has not been seen for long is forgotten first; then the bound of the kind alone holds.
@@ -95,7 +95,7 @@ class SampledLog:
         if not self._untold:
             self._untold_since_s = now_s
             with suppress(RuntimeError):
-                # Else the last of a flood would be told only when the next one comes.
+                # Otherwise the last ones of a flood are counted only when the next flood comes.
                 asyncio.get_running_loop().call_later(TELL_REST_EVERY_S, self.tell_rest)
         self._untold[kind] = self._untold.get(kind, 0) + 1
 
@@ -162,7 +162,7 @@ def is_slow(took_s: float) -> bool:
 
 
 def log_request(served: Served, *, is_page: bool = False) -> None:
-    # The query string stays out of the log: somebody may have put a key into it.
+    # The query string stays out of the log: a client may have put a key into it.
     path = shown(served.path)
     text = f"{served.method} {path} {served.status}"
     ms = round(served.took_s * 1000, 1)
@@ -190,7 +190,7 @@ def log_refusal(kind: str, address: str, text: str, **fields: object) -> None:
     refused.tell(kind, network_of(address), text, address=address, **fields)
 
 
-# Why Django refused a page: said on the line of that page, not on one besides it.
+# Why Django refused a page: logged on that page's own line.
 REASON = "tickwire.reason"
 REFUSALS = "django.security."
 

@@ -13,7 +13,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 # Searching for a letter first is ten times as fast as searching for the digits before it.
 _of_float, _of_decimal = re.compile(rb"e[-+0-9]"), re.compile(rb"E[-+]")
 
-# Nothing is read twice: texts match as a whole, and numbers from their first digit.
+# No byte is read twice: a text matches whole, and a number from its first digit.
 _part = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|(?<![0-9.])-?[0-9.]+[eE][-+]?[0-9]+', re.DOTALL)
 
 
@@ -29,7 +29,7 @@ def spelled_out(body: bytes) -> bytes:
 
 
 def fault_of(error: Exception) -> str:
-    """What a reader of JSON found wrong, for a sentence that has said already that it is not valid."""
+    """What a reader of JSON found wrong, for a sentence that already calls the JSON invalid."""
     return str(error).removeprefix("JSON is malformed: ")
 
 

@@ -18,13 +18,13 @@ from django.db.migrations.executor import MigrationExecutor
 
 from core.program import command
 
-# The last is ten times the default: with 2,000 open sockets, a full collection holds everybody up for 0.15 s.
+# The last is ten times the default: with 2,000 open sockets, a full collection stops the process for 0.15 s.
 # Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
 THRESHOLDS = (700, 10, 100)
 
 
 def freeze_startup_objects() -> None:
-    """They are no garbage, and each look through them holds everybody up for a tenth of a second."""
+    """They are no garbage, and each collection that visits them stops the process for a tenth of a second."""
     if gc.get_threshold() != THRESHOLDS:
         gc.collect()
         gc.freeze()

@@ -66,7 +66,7 @@ def _installed() -> str:
 
 # Who runs a command.
 def operator() -> str:
-    """As nobody can be called who signs up. In an image the user may be a number without a name."""
+    """With characters that no username may contain. In an image the user may be a number without a name."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

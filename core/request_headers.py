@@ -39,9 +39,9 @@ def came_plain(scope: dict[str, Any]) -> bool:
     """Only the proxy can tell: a connection in the clear may be its own, with TLS in front of it."""
     if not settings.PRODUCTION or settings.ALLOW_PLAIN_HTTP:
         return False
-    said = next((value for name, value in scope["headers"] if name == b"x-forwarded-proto"), b"")
+    protocols = next((value for name, value in scope["headers"] if name == b"x-forwarded-proto"), b"")
     # Of several values, the first is the protocol of the client itself.
-    return said.partition(b",")[0].strip().lower() in IN_THE_CLEAR
+    return protocols.partition(b",")[0].strip().lower() in IN_THE_CLEAR
 
 
 def refuse_plain(scope: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from django.db.migrations.state import ProjectState
 
 # An index that is made while others write. On PostgreSQL its migration needs `atomic = False`.
 class ConcurrentIndex(AddIndexConcurrently):
-    """It waits for transactions that are under way, as long as they take, and holds nobody up meanwhile. An
-    attempt that was broken off may leave an index, whole or not; the next one begins by taking it away."""
+    """Waits for running transactions, however long they take, without blocking others. An interrupted attempt
+    may leave an index, valid or not; the next one first drops it."""
 
     def database_forwards(
         self,

@@ -1,5 +1,5 @@
-"""Texts that are stored encrypted, with a key that is made of the pepper. What a pepper of before has sealed
-is still opened."""
+"""Encrypts stored texts with a key derived from the pepper. Texts sealed with a previous pepper can still be
+opened."""
 
 import base64
 import hmac

@@ -55,7 +55,7 @@ class SteadyClock:
         self._straight_until = 0
         self._is_straight = self._is_slowed = False
         self._led: tuple[int, int] | None = None
-        """What another process's clock said last, and when it was heard."""
+        """The last time that another process's clock reported, and when it was received."""
         self._apart = 0
         """How far that clock is ahead of the machine's."""
         self._since: int | None = None
@@ -78,7 +78,7 @@ class SteadyClock:
             return self._look() // MS
 
     def hear(self, time_ms: int, at_ms: int) -> None:
-        """A source with a clock of its own said `time_ms` when this clock said `at_ms`."""
+        """A source with a clock of its own reports `time_ms` while this clock shows `at_ms`."""
         lag_ms = time_ms - at_ms
         if -BELIEVED_MS <= lag_ms <= BELIEVED_MS:
             if not self.off_ms or abs(lag_ms) < abs(lag_ms + self.off_ms):
@@ -103,14 +103,15 @@ class SteadyClock:
 
     def lead(self, at_ms: int) -> None:
         """Called again and again with what another process's clock says; that clock counts."""
-        said, heard = at_ms * MS, self._monotonic()
-        before, self._led = self._led, (said, heard)
+        reported, heard = at_ms * MS, self._monotonic()
+        before, self._led = self._led, (reported, heard)
         if before is None:
             return
-        went_on, passed = said - before[0], heard - before[1]
-        # Times that waited to be read come faster or later than they were said: they say nothing of now.
+        went_on, passed = reported - before[0], heard - before[1]
+        # Times that waited to be read arrive faster or later than they were sent, and do not show the
+        # present.
         if went_on // 2 <= passed <= 2 * went_on + 2 * S:
-            apart = said - self._machine()
+            apart = reported - self._machine()
             self._apart = apart if abs(apart) > STEP else 0
 
     def go_on_from(self, known_ms: int) -> None:
@@ -130,7 +131,7 @@ class SteadyClock:
         if off > STEP or (off < -STEP and not self._is_slowed):
             now = self._decide(looked, went_on, off)
             return self._go_on(now, machine, is_straight=not self._is_slowed)
-        # Nobody is told an earlier time than before.
+        # The time never goes back.
         least = went_on if self._is_straight else self._now + passed // 2
         self._since = None
         if machine >= least or not self._is_slowed:
@@ -173,7 +174,7 @@ class SteadyClock:
         return went_on
 
     def _is_awaited(self, held: int) -> bool:
-        """Whether a source that confirmed this clock until the step has said nothing since."""
+        """Whether a source that confirmed this clock until the step has been silent since."""
         return self._stepped - HEARD < self._agreed < self._stepped and held < AWAITED
 
     def _follow(self, machine: int, now: int) -> int:
@@ -195,8 +196,8 @@ class SteadyClock:
 
 
 class OwnTime:
-    """Seconds as this process lived them, from a clock that is read often: while the machine stands still,
-    nobody else is late. Of a step longer than the longest possible, the rest was a standstill."""
+    """Seconds for which this process ran, from a clock that is read often. A step beyond the longest possible
+    is cut, because the machine stood still for the rest, and others are not late by that."""
 
     def __init__(self, clock: float, longest_step_s: float) -> None:
         self._clock, self._longest_step_s, self.now = clock, longest_step_s, 0.0

@@ -84,11 +84,11 @@ def _of_annotated(hint: Any, annotations: tuple[Any, ...], components: Component
     schema = _of_kinds(get_args(hint), named, components) if named else schema_of(hint, components)
     for meta, extra in zip(metas, extras, strict=True):
         keywords = {word: getattr(meta, name) for name, word in KEYWORDS.items()}
-        said = {word: value for word, value in keywords.items() if value is not None}
-        said |= extra.get("openapi", {})
-        if said and "$ref" in schema:
+        given = {word: value for word, value in keywords.items() if value is not None}
+        given |= extra.get("openapi", {})
+        if given and "$ref" in schema:
             schema = {"allOf": [schema]}
-        schema |= said
+        schema |= given
     return schema
 
 

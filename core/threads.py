@@ -28,7 +28,7 @@ _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
 _reserved = ThreadPoolExecutor(1, thread_name_prefix="control-events")
 _in_flight = 0
 _overdue = 0
-"""Threads that still wait for an answer of the database, though nobody waits for them any more."""
+"""Threads that still wait for the database after their callers have given up."""
 
 
 async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""What nobody catches is a line of the log too, without secrets: Python would print it as it is."""
+"""Uncaught exceptions become log lines without secrets; Python would print them as they are."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def log_uncaught() -> None:
-    """For processes that serve: somebody at a terminal would rather see the traceback itself."""
+    """For processes that serve. At a terminal, the plain traceback is more useful."""
     sys.excepthook = _log_end
     threading.excepthook = _log_thread
 
@@ -21,8 +21,8 @@ def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType 
         logger.critical("This process ends by a fault: %s", error, exc_info=(kind, error, at))
 
 
-def _log_thread(told: threading.ExceptHookArgs) -> None:
-    if told.exc_value is not None and told.exc_type is not SystemExit:
-        name = told.thread.name if told.thread is not None else "unknown"
-        info = (told.exc_type, told.exc_value, told.exc_traceback)
-        logger.error("A thread ended by a fault: %s", told.exc_value, exc_info=info, extra={"of": name})
+def _log_thread(end: threading.ExceptHookArgs) -> None:
+    if end.exc_value is not None and end.exc_type is not SystemExit:
+        name = end.thread.name if end.thread is not None else "unknown"
+        info = (end.exc_type, end.exc_value, end.exc_traceback)
+        logger.error("A thread ended by a fault: %s", end.exc_value, exc_info=info, extra={"of": name})

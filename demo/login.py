@@ -1,6 +1,6 @@
 """The demo's staff log in with a link that works once, for a quarter of an hour, until a newer one is made.
 
-The caller's address proves nothing: behind a proxy on the same machine everybody calls from here.
+The caller's address proves nothing: behind a proxy on the same machine, every request is local.
 """
 
 import hashlib

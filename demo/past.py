@@ -92,10 +92,10 @@ def announce_makers() -> None:
 
 
 def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
-    """Until all are made, by others as well; False if `go_on` said no before."""
+    """Until all are made, by other processes too; False if `go_on` returned False before."""
     while go_on():
         if (past := claim(UnfinishedPast.objects.filter(made_at=None))) is not None:
-            # The instrument may have changed meanwhile.
+            # The instrument may have changed since.
             catalogue.load_now()
             facts = catalogue.known(past.instrument.symbol)
             if facts is not None and make_past(facts, past) and (reached := past_progress()) is not None:
@@ -122,7 +122,7 @@ def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
 
 
 def make_past(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
-    """False if it was made or removed meanwhile."""
+    """False if another process made or removed it."""
     rows = older_rows(facts, epoch_ms(past.until_at))
     candles, flows = prepared_batches(rows), older_flows(facts, rows)
     with transaction.atomic():

@@ -41,7 +41,7 @@ def seed_people() -> None:
 
 
 def hold_demo() -> bool:
-    """Within a transaction: no other adds to the demo or removes it meanwhile. False if it was removed."""
+    """Locks the demo until the transaction ends. False if it was removed."""
     return bool(Account.objects.select_for_update().filter(is_demo=True).order_by("pk")[:1])
 
 

@@ -1,4 +1,4 @@
-"""What the command that loads the demo prints meanwhile."""
+"""What the command that loads the demo prints as it goes."""
 
 from collections.abc import Callable
 from typing import Protocol

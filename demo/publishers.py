@@ -42,8 +42,7 @@ async def publish_all() -> None:
 
 
 def view_of(facts: InstrumentFacts) -> MarketView | None:
-    """None for what cannot be traded now or may not be handed on, and for the test instrument: nobody has a
-    view of it."""
+    """None for an instrument that cannot be traded now or is withheld, and for the test instrument."""
     quote = market.quote(facts.symbol)
     if facts.symbol == TEST_SYMBOL or facts.is_withheld or quote is None or market.state(facts) != "open":
         return None

@@ -412,7 +412,7 @@ def _demo_users() -> QuerySet[User]:
 
 @transaction.atomic
 def remove(progress: Progress) -> None:
-    """Removes what the demo brought. What people have made meanwhile stays."""
+    """Removes what the demo brought. What people have made since stays."""
     demo_users = _demo_users()
     if not demo_users.exists():
         return

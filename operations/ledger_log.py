@@ -50,9 +50,9 @@ def planted() -> str:
 
 def check_checkpoints() -> Iterator[Diagnosis]:
     if row := planted():
-        says = f"The newest {row} of the log was made by nobody with the keys of this installation."
+        says = f"The newest {row} of the log was not made with the keys of this installation."
         fix = (
-            "If KEY_PEPPER was changed, put the one of before into KEY_PEPPER_FALLBACKS. If not, something"
+            "If KEY_PEPPER was changed, put the previous one into KEY_PEPPER_FALLBACKS. If not, something"
             " else wrote it with the database's password: change that, and begin a new log with"
             f" `{command('ledger_key --new-log')}`."
         )
@@ -82,7 +82,7 @@ def check_checkpoints() -> Iterator[Diagnosis]:
     if not settings.WITNESSES:
         yield ok(
             ABOUT,
-            "It is not yet witnessed by anybody else: docs/operate/witnesses.md says how to change that.",
+            "It has no independent witness yet: docs/operate/witnesses.md says how to change that.",
         )
     for witness in settings.WITNESSES:
         last = Cosignature.objects.last_of(str(witness.key))

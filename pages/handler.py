@@ -289,8 +289,8 @@ WITH_PAGE = (400, TOO_MANY, 503)
 
 
 def refuse_page(scope: dict[str, Any], refusal: ApiError) -> HttpResponse:
-    """A browser gets a page where there is one, everybody else the error body. Neither a thread nor the
-    database is needed, because both have too much to do at such a moment."""
+    """A browser gets a page where there is one, other clients the error body. It needs neither a thread nor
+    the database, because both are overloaded at such a moment."""
     status = refusal.status_code
     if "text/html" not in (header(scope, b"accept") or "") or status not in WITH_PAGE:
         return refusal_response(refusal)

@@ -1,4 +1,4 @@
-"""In production a static file is named by its content, so that browsers keep it for good. Versions that run
+"""In production a static file is named by its content, so that browsers cache it for ever. Versions that run
 side by side share the folder: each has a list of its own there, and serves the files of the others too."""
 
 import asyncio
@@ -83,7 +83,7 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
         if self.use_manifest:
             # Another version may have put it there, before this process started or since.
             return path not in self.files and HASHED.search(path) is not None
-        # The files of a checkout are edited: sent with the length of before, they would be cut off.
+        # The files of a checkout are edited: sent with the previous length, they would be cut off.
         return True
 
 
@@ -133,7 +133,7 @@ def digest_of_sources() -> str:
 
 
 def collect() -> bool:
-    """Where they are missing; a second process waits meanwhile. True if it had to."""
+    """Collects them if they are missing, while a second process waits. True if it had to."""
     if are_collected():
         return False
     try:
@@ -147,7 +147,7 @@ def collect() -> bool:
         again = command("collectstatic --no-input")
         raise CommandError(
             f"The static files of this version are not in {settings.STATIC_ROOT}, where nothing can be"
-            f" written ({error.strerror}). Run `{again}` as somebody who may write there."
+            f" written ({error.strerror}). Run `{again}` as a user who may write there."
         ) from None
     return True
 

@@ -172,7 +172,7 @@ class StrangersWork:
 
     def clear(self) -> None:
         self._worked: dict[str, tuple[float, float]] = {}
-        """By network: the seconds, and when it was so many."""
+        """By network: the seconds, and when they were last updated."""
         self._sweep_above = SWEEP_ABOVE
 
     def add(self, address: str, seconds: float) -> None:

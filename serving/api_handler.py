@@ -82,7 +82,7 @@ async def send_streamed(response: StreamedResponse, receive: Any, send: Any) -> 
         async with aclosing(response.streamed) as chunks:
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                # A server takes what it cannot send to anybody without a word.
+                # A server accepts chunks without an error even when the client is gone.
                 if leaving.done():
                     return
     except Exception as error:  # noqa: BLE001 - as before a body: every fault is logged, and only a bug as one

@@ -1,7 +1,7 @@
 """What is in order, since when it is not, and what follows from that.
 
-What fails for all processes makes none of them unready: sending the requests elsewhere would help nobody, and
-most of them succeed. What fails here while another process has it takes this process out."""
+A fault that all processes share makes none of them unready: sending the requests elsewhere would not help,
+and most of them succeed. A fault in this process alone takes it out."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ nothing to judge. Rooms add theirs in the `ready` of their app."""
 # A hiccup, such as a connection that broke, is no reason to go.
 ALONE_AFTER_S = 3.0
 
-# Somebody else's success counts from a moment at which we had failed already.
+# Another process's success counts from a moment at which this one had failed already.
 MARGIN_S = 1.0
 
 # What others reported longer ago than this no longer counts.

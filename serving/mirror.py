@@ -1,6 +1,6 @@
 """A request as the service saw it, behind whatever is in front: `doctor` looks at itself through the proxy.
 
-Only whoever has the installation's secret can ask, and only the same installation can answer."""
+Only a holder of the installation's secret can ask, and only the same installation can answer."""
 
 import asyncio
 import secrets
@@ -27,14 +27,14 @@ class SeenRequest(NamedTuple):
     scheme: str
     host: str
     forwarded_for: str
-    """As it came, whoever wrote it; empty where it did not."""
+    """As received, whether a client or a proxy wrote it; empty if it is missing."""
     forwarded_proto: str
     open_files: int
     """How many the process may have."""
 
 
 class NotOfThisInstallation(ValueError):
-    """Another SECRET_KEY signed it, or nobody did."""
+    """It is unsigned, or signed with another SECRET_KEY."""
 
 
 def make_ticket() -> str:
@@ -80,7 +80,7 @@ async def mirror_socket(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 def _answer(scope: dict[str, Any]) -> str | None:
-    """None for whoever brings no ticket of this installation."""
+    """None without a ticket of this installation."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1")

@@ -22,7 +22,7 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 def refuse_metrics(authorization: str) -> HttpResponse | None:
-    """Where a request comes from is not asked: behind a proxy on this machine everybody comes from here."""
+    """The client's address does not count: behind a proxy on this machine, every request is local."""
     scheme, _, token = authorization.partition(" ")
     expected = settings.METRICS_TOKEN
     if expected and scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), expected.encode()):

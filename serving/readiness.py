@@ -137,7 +137,7 @@ class ReadinessMonitor:
             self._redis = None
 
     async def _report_stop(self) -> None:
-        """Without a row the next process would not know since when nobody was there."""
+        """The row tells the next process since when none was running."""
         last = DatabaseProbe(self._reports, self.process, {STOPPED: 0.0})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DATABASE_PATIENCE_S):
@@ -207,7 +207,7 @@ class ReadinessMonitor:
             self.findings.hear(ages_s, now)
 
     async def _exchange_over_redis(self, redis: Any, now: float) -> list[Ages]:
-        """Each report has the time of Redis, so that nobody's own clock matters."""
+        """Reports have the time of Redis, so that the clocks of the machines do not matter."""
         seconds, microseconds = await redis.time()
         at = seconds + microseconds / 1_000_000
         report = msgspec.json.encode((at, self.findings.ages_s(now)))
@@ -244,8 +244,7 @@ class ReadinessMonitor:
 monitor = ReadinessMonitor()
 
 
-# Readiness as it is told: by /livez and /readyz, from memory and whatever host name was asked for, and in
-# the metrics.
+# How readiness is published: by /livez and /readyz, from memory and under any host name, and in the metrics.
 LIVEZ, READYZ = "/livez", "/readyz"
 
 # The older name of /livez.

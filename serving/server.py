@@ -27,8 +27,8 @@ from .draining import draining
 from .workers.places import Place
 
 # Accepts connections on a socket that several workers share, so that all of them come to have as many.
-# libuv would accept whatever waits as soon as a worker wakes, so the first to wake would have the most.
-# The loop has other things to do between so many.
+# libuv would accept all waiting connections at once, so the first worker to wake would have the most. After
+# this many, the loop does other work.
 MOST_AT_ONCE = 32
 LOOK_AGAIN_S, TRY_AGAIN_S = 0.002, 0.1
 logger = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def _sentence(error: OSError, host: str, port: int) -> str:
 
 
 def shown_address(host: str, port: int) -> str:
-    """The address as somebody on this machine types it."""
+    """The address to type on this machine."""
     shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
 
@@ -258,13 +258,13 @@ class Server(uvicorn.Server):
         for acceptor in self._acceptors:
             await acceptor.wait_closed()
         await self._tidy_up()
-        # All connections are told and closed before anything else can happen.
+        # All connections are notified and closed before anything else can happen.
         await super().shutdown(sockets)
         if self.force_exit:
             await self._end_at_once()
 
     async def _end_at_once(self) -> None:
-        """After Ctrl-C again nobody waits for clients; the service still puts away what it has in hand."""
+        """After a second Ctrl-C the service does not wait for clients, but still saves its data."""
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         if tasks := self.server_state.tasks:

@@ -146,7 +146,7 @@ class ComponentMinute(models.Model):
     day = models.DateField()
     """That of `at`: SQLite would call back into Python to find it, for each of 130,000 rows."""
     reports = models.PositiveIntegerField(default=1)
-    """How many processes said so."""
+    """From how many processes."""
     rest = models.FloatField(null=True)
     market = models.FloatField(null=True)
     orderflow = models.FloatField(null=True)

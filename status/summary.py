@@ -1,4 +1,4 @@
-"""The state of the service, for anybody who asks."""
+"""The state of the service, for the public status page."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -306,15 +306,15 @@ def verdict(
     incidents: Sequence[Incident],
 ) -> tuple[str, str]:
     """Of the worst that is known. Where both are as bad, staff know more than the machine."""
-    said = {IMPACTS[incident.impact]: incident.title for incident in incidents}
-    by_staff = max(said, key=SEVERITY.index, default="operational")
+    titles = {IMPACTS[incident.impact]: incident.title for incident in incidents}
+    by_staff = max(titles, key=SEVERITY.index, default="operational")
     seen = max(
         (each.state for each in components if each.state != "unknown"),
         key=SEVERITY.index,
         default="operational",
     )
     if by_staff != "operational" and SEVERITY.index(by_staff) >= SEVERITY.index(seen):
-        return by_staff, said[by_staff]
+        return by_staff, titles[by_staff]
     return seen, sentence(seen, components, feeds)
 
 
@@ -333,7 +333,7 @@ def sentence(
 
 
 def all_well(components: Sequence[ComponentSummary]) -> str:
-    """What was wrong earlier today is red below, so it is said here."""
+    """Mentions what failed earlier today, because it is red below."""
     hurt = [each for each in components if each.days[-1].level not in ("good", "none")]
     if not hurt:
         return WELL

@@ -1,14 +1,14 @@
 """The command `tickwire-server`, and `manage.py` in a checkout.
 
-In a wheel all rooms lie in this folder. It goes on the path when the command starts, so that no `config` and
-no `accounts` lands in anybody's site-packages."""
+In a wheel all rooms lie in this folder. It goes on the path when the command starts, so that
+site-packages gets no `config` and no `accounts`."""
 
 import gc
 import os
 import signal
 import sys
 
-# As a shell tells of a program that SIGINT or SIGPIPE ended.
+# The exit codes with which a shell reports SIGINT and SIGPIPE.
 INTERRUPTED, UNREAD = 130, 141
 
 

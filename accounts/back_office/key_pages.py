@@ -40,7 +40,7 @@ from .staff_pages import NO_OWNER, StaffAdmin, button, label, owner_of, staff_pa
 
 # Pages of what opens an account: its owner hears by mail what staff did there.
 class OwnerTold:
-    """Stands before the kind of page. What is logged is what is told."""
+    """Mails what is logged. Comes before the kind of page among the bases."""
 
     owner: ClassVar[str | None]
 
@@ -80,7 +80,7 @@ class KeyAdmin(StaffAdmin[K]):
     useful: ClassVar[dict[str, tuple[str, ...]]] = {"active": ("revoke",)}
     """The buttons of a key, by its state."""
     never = ("delete",)
-    """Deleting would take a key away without telling anybody: revoke it."""
+    """Keys are revoked: deleting one would end it without an event or a mail."""
     ordering = ("-pk",)
     actions = ("revoke_chosen",)
     actions_detail: ClassVar[tuple[str, ...]] = ("revoke",)

@@ -1,4 +1,4 @@
-"""What somebody asks of staff, who accept or decline it: another tier, or to publish signals."""
+"""Requests that staff accept or decline: for another tier, or to publish signals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RequestAdmin(StaffAdmin[M]):
     mail: str
     """How the names of its templates begin; the state follows."""
     page: str
-    """Where whoever asked reads the answer."""
+    """Where the person who asked reads the answer."""
 
     @label("State", waiting="warning", accepted="success", declined="danger")
     def state_now(self, found: Any) -> str:

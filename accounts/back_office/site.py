@@ -47,7 +47,7 @@ def typed_into(request: HttpRequest) -> list[Typed]:
 
 
 def is_page_of_a_visitor(request: HttpRequest) -> bool:
-    """A form that a browser sends as a page, by somebody who is not logged in."""
+    """A form that a browser sends as a page, without a login."""
     is_page = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     return request.method == "POST" and is_page and not request.user.is_authenticated
 
@@ -68,13 +68,13 @@ class BackOffice(UnfoldAdminSite):
     index_title = "Overview"
 
     def check(self, app_configs: Any) -> list[CheckMessage]:
-        """Whoever checks the pages may not have asked for their addresses before."""
+        """`check` may run before any address is resolved, and so before the pages are registered."""
         autodiscover()
         return super().check(app_configs)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Without Django's "view on site", which no page here links to: to compare its pattern with 30 KB of
-        slashes takes seconds, in which nobody is served."""
+        slashes takes seconds, in which the process serves no other request."""
         return [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:

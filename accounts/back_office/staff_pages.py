@@ -1,5 +1,5 @@
 """What the pages of all apps share: asking before an act, buttons, coloured labels, reading only; and that
-nobody acts on an account that may do more than they may, nor decides about their own tier.
+staff cannot act on an account that may do more than they may, nor decide about their own tier.
 
 Each page says by `owner` whose its rows are."""
 
@@ -43,13 +43,13 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def said_change(form: forms.Form, name: str) -> str:
-    """The field, and its new value where that names nobody: the log outlives the people it is about."""
+    """The field, and its new value unless that names a person: the log outlives the people it is about."""
     field = form.fields.get(name)
     if field is None:
         return name
     label = str(field.label or name.replace("_", " ").capitalize())
-    said = new_value(field, form.get_initial_for_field(field, name), form.cleaned_data.get(name))
-    return f"{label} ({said})" if said else label
+    value = new_value(field, form.get_initial_for_field(field, name), form.cleaned_data.get(name))
+    return f"{label} ({value})" if value else label
 
 
 def new_value(field: forms.Field, before: Any, after: Any) -> str:
@@ -141,14 +141,14 @@ BEYOND_REACH = "you cannot act on an account that may do more than you may."
 ITSELF = "pk"
 """The `owner` of pages of users."""
 NO_OWNER = ""
-"""The `owner` of rows that are nobody's, or that staff act on whosever they are."""
+"""The `owner` of rows that belong to no person, or that staff act on whatever their owner may do."""
 # No row of a person is more steps away from them.
 FARTHEST = 2
 
 
 def within_reach(of: User) -> QuerySet[User]:
     """Users without a power that `of` lacks. Those locked out keep theirs, for when they are let in again.
-    To publish signals is no power: it harms nobody else's account."""
+    Publishing signals is no power: it cannot harm another account."""
     if of.is_superuser:
         return User.objects.all()
     # As powers are kept, not as they are in force: a locked-out superuser has none just now.
@@ -169,7 +169,7 @@ def reached(request: HttpRequest, rows: QuerySet[Any], owner: str) -> QuerySet[A
 
 
 def staff_of(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # noqa: S101 - the site lets nobody else in
+    assert isinstance(request.user, User)  # noqa: S101 - the site admits only users
     return request.user
 
 
@@ -181,7 +181,7 @@ def owner_of(row: Model, owner: str) -> User | None:
 
 
 def leads_to_a_person(model: type[Model], steps: int = FARTHEST) -> bool:
-    """Whether rows of a model are somebody's, so that their pages must say whose."""
+    """Whether rows of a model belong to a person, so that their pages must name the owner."""
     if model in (User, Account):
         return True
     related = (field.related_model for field in model._meta.concrete_fields if field.is_relation)
@@ -197,11 +197,11 @@ def staff_page(request: HttpRequest, template: str, title: str, **context: Any) 
 
 class StaffAdmin(VisibleText, ModelAdmin[M]):
     owner: ClassVar[str | None] = None
-    """The lookup from a row to the person who owns it; `NO_OWNER` where rows belong to nobody."""
+    """The lookup from a row to the person who owns it; `NO_OWNER` where rows have none."""
     decides_about_owner: ClassVar[bool] = False
-    """Nobody decides for themselves, however much they may."""
+    """Staff cannot decide on their own rows, whatever their permissions."""
     never: ClassVar[tuple[str, ...]] = ()
-    """What nobody does on these pages, of "add", "change" and "delete"."""
+    """Which of "add", "change" and "delete" these pages never offer."""
     called: ClassVar[tuple[str, str] | None] = None
     """What one row and what several are called, where their model says it otherwise."""
     set_once: ClassVar[tuple[str, ...]] = ()
@@ -279,7 +279,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
-        """The last gate before anything is written: a row may have been given to somebody else."""
+        """The last check before anything is written: the form may have given the row to another person."""
         row = super().save_form(request, form, change)
         self.refuse_beyond_reach(request, row)
         return row
@@ -301,7 +301,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
             raise PermissionDenied
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[M], *args: Any, **options: Any) -> Any:
-        """No action of a list hears of rows that are out of reach."""
+        """Actions of a list receive only rows within reach."""
         within = reached(request, queryset, self.owner or NO_OWNER)
         if self.decides_about_owner and not staff_of(request).is_superuser:
             within = within.exclude(**{str(self.owner): request.user})
@@ -357,7 +357,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
 
 
 class ReadOnlyAdmin(StaffAdmin[M]):
-    """Facts that staff look at and nobody edits here."""
+    """Facts that staff can see but not edit here."""
 
     never = ("add", "change", "delete")
 

@@ -174,7 +174,7 @@ class MarkedKeyCache(KeyCache[H]):
     async def ask(self, key: str, digest: bytes) -> H | None:
         if not is_well_formed(key, self.lead):
             return None
-        # With the peppers of before, which only a key that is not remembered may have to be found by.
+        # The previous peppers too: a key that is not in the cache may still be stored under one of them.
         digests = [digest, *(hmac.digest(each, key.encode(), "sha256") for each in self._fallbacks)]
         if not self._may_exist(digests):
             # It may have been issued a moment ago: a new key works from when it is shown.
@@ -257,7 +257,7 @@ class BrowserPage(msgspec.Struct, frozen=True):
 
 class BrowserTokenCache(KeyCache[BrowserPage]):
     model = PageSession
-    # Each page brings a new token every few minutes: above so many, those that have ended are dropped.
+    # Each page brings a new token every few minutes. Above this number, expired ones are dropped.
     SWEEP_ABOVE = 1_000
 
     def __init__(self, events: EventFeed) -> None:
@@ -313,7 +313,7 @@ class ApiKeyCache(MarkedKeyCache[Caller]):
         return find_caller(digests)
 
     def drop(self, facts: dict[str, Any]) -> None:
-        """Forget the account that changed, or everybody where no account is named."""
+        """Forget the account that changed, or all accounts if none is named."""
         changed = facts.get("account")
         self.forget(lambda caller: changed in (None, caller.account_id))
 

@@ -59,7 +59,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def is_page(self) -> bool:
-        """One of our own pages, which asks for whoever is looking at it."""
+        """One of our own pages, on behalf of its visitor."""
         return self.key_id == NO_KEY
 
     @property

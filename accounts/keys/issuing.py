@@ -1,5 +1,5 @@
-"""Issues, rolls and revokes keys: a row changes, and every process is told in the same transaction. Keys that
-an older pepper hashed are hashed again when they are used."""
+"""Issues, rolls and revokes keys: the row and the event for the other processes are one transaction. Keys
+hashed with an older pepper are hashed again when they are used."""
 
 import contextlib
 import logging
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 MAX_OVERLAP_HOURS = 72
 MAX_USABLE_KEYS = 25
 
-# A key's row stays for good and what happened to it for 400 days, so that neither may be made without end.
+# A key's row is kept for ever, and its events for 400 days, so a limit must keep both from growing endlessly.
 MOST_KEYS_A_DAY = 100
 
 
@@ -101,7 +101,7 @@ def roll_key(
     rolled = ApiKey.objects.usable(now).filter(pk=key.pk, expires_at=None).update(expires_at=until)
     if not rolled:
         raise KeyNotActive("Only an active key can be rolled.")
-    # Events come last: issuing locks the account, and whoever has published waits for no row any more.
+    # Events come last: issuing locks the account, and one must not wait for a row after publishing.
     issued = issue_key(key.account, key.name, by=by, most_a_day=most_a_day)
     _publish(EventKind.KEY_ROLLED, key, by, ends_at=until.timestamp())
     return issued
@@ -124,9 +124,9 @@ def _facts(key: ApiKey) -> dict[str, Any]:
     return {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
 
 
-# Keys are hashed anew while they are used, because nobody else knows them. A process that still has the
-# pepper of before as its current one may hash a key back, so all that are in use are looked at again and
-# again, for as long as there are fallbacks.
+# Keys are hashed again when they are used, because only then is their text known. A process that still has
+# the previous pepper as its current one may hash a key back, so all keys in use are checked repeatedly, for
+# as long as there are fallbacks.
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 15
 AT_ONCE = 500
@@ -180,7 +180,7 @@ def to_be_replaced(model: Any, digests: dict[int, str]) -> list[tuple[int, str]]
 
 @transaction.atomic
 def replace(model: Any, key: int, found: str, digest: str) -> None:
-    """Unless the row has changed since: then what is there now is somebody else's to judge."""
+    """Unless another process has changed the row since."""
     model.objects.filter(pk=key, digest=found).update(digest=digest, pepper_name=current_name())
 
 

@@ -47,7 +47,7 @@ class WindowRun:
         self.asking: list[Then] = []
 
     def standings(self, admitted: int, used: int, frees_in: float) -> Iterator[Standing]:
-        """What each is told, in their order, where so many were admitted and so many slots are taken now."""
+        """In the order of asking: the script admitted `admitted` of them, so that `used` slots are taken."""
         limit, count = self.limit, len(self.asking)
         if not self.cost:
             yield from [Standing(used < limit, limit, used, frees_in)] * count
@@ -80,7 +80,7 @@ class RedisWindow(MemoryWindow):
     # as often as this beside them, until it answers.
     PATIENCE_S = patient(0.5)
 
-    # Beyond that, what comes meanwhile shares the next call: the slower Redis is, the more share one.
+    # Beyond that, later questions share the next call: the slower Redis is, the more share one.
     MOST_CALLS = 4
 
     def __init__(self, url: str) -> None:
@@ -148,7 +148,7 @@ class RedisWindow(MemoryWindow):
             self._is_away = False
             redis_away.over()
             self._answer(runs, outcome)
-        # Others that were asked before may have failed too, and hear of it first.
+        # Earlier questions may have failed too, and are answered first.
         if self._questions and not self._is_due:
             self._ask_soon()
 
@@ -169,7 +169,7 @@ class RedisWindow(MemoryWindow):
 
 
 def settle(standing: asyncio.Future[Standing], found: Standing) -> None:
-    # Whoever asked may have given up.
+    # The caller may have given up.
     if not standing.done():
         standing.set_result(found)
 
@@ -178,4 +178,4 @@ def tell(then: Callable[[Standing], object], standing: Standing) -> None:
     try:
         then(standing)
     except Exception:  # noqa: BLE001 - one that breaks must not keep the others from their answers
-        logger.exception("A request could not be told its standing.")
+        logger.exception("A request's standing could not be delivered.")

@@ -84,8 +84,8 @@ def rate_limit_refusal(standing: Standing, caller: Caller) -> RateLimitExceeded:
     )
 
 
-# AI calls: so many a UTC day for an account, or for all visitors from a network, counted in the database,
-# exactly.
+# AI calls: a number per UTC day for an account, or for all visitors from a network, counted exactly in the
+# database.
 Whose = int | str
 """An account, or the network of visitors."""
 

@@ -1,4 +1,4 @@
-"""Which tier an account is on: asking for another, what becomes of that, and what a tier allows."""
+"""An account's tier: what it allows, requests for another, and decisions on them."""
 
 from datetime import timedelta
 
@@ -76,4 +76,4 @@ def decline_request(request: TierRequest, answer: str, *, by: str) -> None:
 
 def _decide(request: TierRequest, state: RequestState, *, by: str, answer: str = "") -> None:
     if not request.decide(state, by=by, answer=answer):
-        raise TierRequestRefused("Somebody else has already decided on this request.")
+        raise TierRequestRefused("Another member of staff has already decided on this request.")

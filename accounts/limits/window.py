@@ -49,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True):
         return self.figures()[1]
 
     def figures(self) -> tuple[int, int, int]:
-        """`remaining`, `reset` and `wait_s`, for whoever needs all three."""
+        """`remaining`, `reset` and `wait_s`."""
         left, frees_in = self.limit - self.used, self.frees_in
         return left if left > 0 else 0, math.ceil(time.time() + frees_in), math.ceil(frees_in)
 
@@ -63,7 +63,7 @@ Then = Callable[[Standing], object]
 
 
 class MemoryWindow:
-    """Counts in one process, on a monotonic clock, so that a stepped wall clock locks nobody out."""
+    """Counts in one process, on a monotonic clock, so that a step of the wall clock locks no client out."""
 
     # Above this many keys, those whose window has run empty are dropped.
     SWEEP_ABOVE = 10_000

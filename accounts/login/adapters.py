@@ -1,7 +1,7 @@
 """What allauth asks of us: who may prove themselves how, and how the secrets of second factors are kept.
 
 Against guessing, 5 failures lock an address and an account together, and 100 an hour the account's
-password. A device on which somebody logged in before, a passkey and a mailed link still open it."""
+password. A device that has logged in to it before, a passkey and a mailed link still open it."""
 
 import base64
 import logging
@@ -33,7 +33,7 @@ from .mails import outgoing, written
 
 class ConfirmAddress(EmailVerificationStage):  # type: ignore[misc]
     """Superusers are not asked to confirm an address. They come from the command line, whose user may do
-    anything, or from another superuser; and without any mail they would be locked out for good."""
+    anything, or from another superuser; and on an installation without mail they could never log in."""
 
     def handle(self) -> tuple[HttpResponseBase | None, bool]:
         user = self.login.user
@@ -88,7 +88,7 @@ COOKIE, KNOWN_FOR_S = "known_device", 180 * 86_400
 
 
 def login_name_of(credentials: dict[str, Any]) -> str:
-    """The same for an account's name and its addresses; names that nobody has are counted alike."""
+    """The same for an account's name and its addresses; unknown names are counted in the same way."""
     login = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
     # Both are asked for in any case, or the time would tell whose name it is.
     named: User | None = get_user_by_username(login)
@@ -98,7 +98,7 @@ def login_name_of(credentials: dict[str, Any]) -> str:
 
 
 def device_of(request: HttpRequest, account: str) -> str | None:
-    """Read from a cookie, which the device got when somebody logged in to this account on it."""
+    """Read from the cookie that the device received at a login to this account."""
     try:
         text = _device_signer().unsign(request.COOKIES.get(COOKIE, ""), max_age=KNOWN_FOR_S)
     except BadSignature:
@@ -167,7 +167,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
-        """Nobody takes the place of a publisher, or looks like staff."""
+        """A name must not be a former publisher's, nor look like staff."""
         cleaned: str = super().clean_username(username, shallow=shallow)
         if fault := fault_of_new(cleaned):
             raise ValidationError(fault)
@@ -198,7 +198,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return [own if stage.endswith(".EmailVerificationStage") else stage for stage in stages]
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
-        """Somebody with a second factor confirms with it: the password alone must not remove it."""
+        """People with a second factor confirm with it: the password alone must not remove it."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         if not user.is_authenticated:
             return methods
@@ -236,7 +236,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
             return unseal(encrypted_text)
         except InvalidToken:
             logger.error("A second factor cannot be read: neither KEY_PEPPER nor a fallback of it sealed it")
-            # Nobody knows this one, so that no code is right.
+            # A random secret, so that no code is right.
             return base64.b32encode(secrets.token_bytes(20)).decode()
 
     def generate_authenticator_name(self, user: Any, type: Any) -> str:  # noqa: A002 - allauth's name

@@ -35,7 +35,7 @@ class RenamePasskeyForm(EditWebAuthnForm):  # type: ignore[misc]
 
 
 class CodeWords:
-    """Not everybody with a second factor has an app."""
+    """A second factor may be a passkey without an app."""
 
     user: User
 
@@ -61,7 +61,7 @@ class ActivateAppForm(ActivateTOTPForm):  # type: ignore[misc]
 
 
 def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Changes are counted for the owner of the factors, so only somebody who is logged in gets here."""
+    """Changes are counted for the owner of the factors, so a login comes first."""
     counted: Callable[..., HttpResponseBase] = rate_limit(action="change_factors")(view)
     return login_required(counted)
 

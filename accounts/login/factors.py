@@ -1,4 +1,4 @@
-"""Second factors: whether a session has shown one, and what is told of each change."""
+"""Second factors: whether a session has shown one, and the events and mails about each change."""
 
 from typing import Any, Literal
 
@@ -51,7 +51,7 @@ def factor_standing(request: Any) -> FactorStanding:
 def find_factor_standing(request: HttpRequest) -> FactorStanding:
     methods = {record["method"] for record in get_authentication_records(request, request.user)}
     if not is_mfa_enabled(request.user, FACTORS):
-        # Whoever runs the demo has seen the printed link, which is as good as a second factor.
+        # The link is printed on the operator's own terminal, which is as good as a second factor.
         return "shown" if settings.DEMO and DEMO_LINK in methods else "none"
     # A session that began with the password alone, before there was a factor, has still to show it.
     return "shown" if "mfa" in methods else "not shown"
@@ -76,7 +76,7 @@ def publish_change(
 
 @transaction.atomic
 def tell_of_recovery_code(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    """Whoever reads the owner's notes gets in with one, where the factor itself would stay with the owner."""
+    """A code can be copied from the owner's notes; the factor itself stays with the owner."""
     if authenticator.type != Authenticator.Type.RECOVERY_CODES:
         return
     publish_factor(EventKind.RECOVERY_CODE_USED, authenticator, by=user.get_username())

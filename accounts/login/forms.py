@@ -51,7 +51,7 @@ class AddEmailForm(SiteWords, forms.AddEmailForm):  # type: ignore[misc]
 
 class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[misc]
     def clean_email(self) -> str:
-        """An address that was added and never confirmed may be somebody else's, by a slip of the finger."""
+        """An address that was never confirmed may belong to another person, because of a typo."""
         email: str = super().clean_email()
         unproven = EmailAddress.objects.filter(email=email.lower(), verified=False, primary=False)
         owners = set(unproven.values_list("user_id", flat=True))
@@ -89,8 +89,8 @@ class LoginForm(SiteWords, forms.LoginForm):  # type: ignore[misc]
         self.fields["login"].widget.attrs["autocomplete"] = "username"
 
     def user_credentials(self) -> dict[str, Any]:
-        """By the one way that tries addresses and names: by both, the password would be hashed once for an
-        address that nobody has and twice for one of an account, and the time would tell which it is."""
+        """Only with the backend that tries addresses and names. With both, the password is hashed once for an
+        unknown address and twice for a known one, and the time gives away which it is."""
         credentials: dict[str, Any] = super().user_credentials()
         credentials.pop("email", None)
         return credentials

@@ -26,7 +26,7 @@ from core.events.outbox import ControlEvent
 logger = logging.getLogger(__name__)
 THREADS = 2
 
-# Behind so many, at a server that takes EMAIL_TIMEOUT for each, a mail would come when nobody waits for it.
+# At a server that takes EMAIL_TIMEOUT for each, a longer queue delivers mails too late to be of use.
 MOST_WAITING = 100
 
 # When the process stops, the last mails have this long.
@@ -108,14 +108,14 @@ def give_up(kind: str, why: str) -> None:
 outgoing = MailQueue()
 
 
-# Email addresses, each of which can open an account: each change is kept as an event and told to the owner.
+# Email addresses, each of which can open an account: each change is kept as an event and mailed to the owner.
 KINDS = {
     email_added: EventKind.ADDRESS_ADDED,
     email_confirmed: EventKind.ADDRESS_CONFIRMED,
     email_removed: EventKind.ADDRESS_REMOVED,
     email_changed: EventKind.ADDRESS_PREFERRED,
 }
-# allauth itself tells of the others.
+# allauth itself mails about the others.
 MAILS = {email_added: "account/email/email_added", email_confirmed: "account/email/email_confirm"}
 
 
@@ -132,6 +132,6 @@ def publish_change(
     user = address.user
     for account in Account.objects.filter(user_id=user.pk):
         ControlEvent.objects.publish(KINDS[signal], by=user.get_username(), account=account.pk)
-    # It goes to the primary address, which has nothing to hear of itself.
+    # The mail goes to the primary address, which need not read about itself.
     if signal in MAILS and not address.primary:
         get_adapter(request).send_notification_mail(MAILS[signal], user, {"address": address.email})

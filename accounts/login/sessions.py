@@ -1,5 +1,5 @@
-"""Sessions of visitors, and the account they share where the terminal is public: both are short, and nobody
-can open many of them. And the keys that pages get for the session they belong to."""
+"""Logins of visitors, and the account they share where the terminal is public: both are short, and the number
+per network is limited. Also the keys that pages get for the login they belong to."""
 
 import secrets
 import threading
@@ -29,7 +29,7 @@ from core.events.outbox import ControlEvent
 from core.plain_json import encode
 from core.times import iso_ms
 
-# For a passkey's challenge or a link out of a mail: nobody takes longer over either.
+# Enough to answer a passkey's challenge or open a link from a mail.
 STRANGERS_AGE_S = 3600
 NEW_A_MINUTE = 30
 VISITOR = "visitor"
@@ -62,8 +62,8 @@ class SessionStore(DatabaseStore):
 
     def _was_signed_before(self) -> bool:
         """With a SECRET_KEY that is a fallback now. Django would rename the session, which ends the streams
-        of its pages, logs out whoever asks for two pages at once, and does so again and again while processes
-        change over one after the other."""
+        of its pages, logs out a browser that requests two pages at once, and repeats while processes change
+        over one after the other."""
         if not settings.SECRET_KEY_FALLBACKS or SESSION_KEY not in self:
             return False
         user = get_user_model()._default_manager.filter(pk=self[SESSION_KEY]).first()

@@ -23,8 +23,7 @@ from core.redis.connections import connect_redis, key_of
 
 from .stream_slots import EndCode, MemorySlots, SharedDetails, Slot, SlotRefusal, slot_name, slot_number
 
-# Keeps Redis and this process in agreement: tells it our slots, piece by piece, so that nobody waits long
-# for one.
+# Keeps Redis and this process in agreement: sends it our slots in pieces, so that no caller waits long.
 Ask = tuple[Any, ...]
 PIECE = 50
 START, DONE = "0", ""
@@ -65,12 +64,12 @@ class SlotSync:
         return self._asks
 
     def failed(self) -> None:
-        """Nobody knows how much of it arrived, so what Redis has is looked through from the beginning."""
+        """An unknown part of it arrived, so the scan of what Redis has starts from the beginning."""
         self._untold = {slot.number: slot for slot in self._asked} | self._untold
         self._asked, self._strange, self._looks_from = [], [], START
 
     def heard(self, answers: list[Any]) -> bool:
-        """Whether Redis has been told everything."""
+        """Whether Redis has everything."""
         asks, self._asked, self._asks = self._asks, [], []
         for ask, answer in zip(asks, answers, strict=True):
             if ask[0] == "known":
@@ -79,27 +78,27 @@ class SlotSync:
                 for name, caller in zip(held[::2], held[1::2], strict=True):
                     if slot_number(name) not in self._here:
                         self._strange += name, caller
-        return any(ask[0] == "told" for ask in asks) and not self._untold
+        return any(ask[0] == "complete" for ask in asks) and not self._untold
 
     def _next_look(self) -> list[Ask]:
         strange, self._strange = self._strange, []
         drops: list[Ask] = [("drop", strange)] if strange else []
-        return [*drops, ("told",) if self._looks_from == DONE else ("known", self._looks_from)]
+        return [*drops, ("complete",) if self._looks_from == DONE else ("known", self._looks_from)]
 
     def _of_callers(self, callers: Collection[str | None]) -> list[Slot]:
         found = (slot for caller in callers if caller is not None for slot in self._here.of(caller))
         return self._take(slot for slot in found if slot.number in self._untold)
 
     def _take(self, slots: Iterable[Slot]) -> list[Slot]:
-        """The slots that have not ended meanwhile."""
+        """The slots that have not ended since."""
         taken = list(slots)
         for slot in taken:
             self._untold.pop(slot.number)
         return [slot for slot in taken if slot.number in self._here]
 
 
-# Whether this process has so many more streams than another, as after a restart of that one, that some of
-# its clients should reconnect.
+# Whether this process has far more streams than another, as after a restart of that one, and some of its
+# clients should reconnect.
 logger = logging.getLogger(__name__)
 TIMES, MORE = 2, 50
 FOR_S, A_LOOK = 60.0, 5
@@ -162,10 +161,10 @@ stream_fallbacks = Counter(
 )
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
 
-# Redis serves nobody else while the script runs.
+# Redis serves no other client while the script runs.
 MOST_AT_ONCE = 200
 
-# After a piece a process pauses for so many times as long as it took.
+# After a piece, the process pauses for this many times as long as it took.
 BREATH = 9.0
 TELL_FIRST = [2]
 HEAR_AGAIN_S = 1.0
@@ -198,7 +197,7 @@ class SlotAnswers(NamedTuple):
 class RedisSlots:
     """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
 
-    # Nobody waits longer for Redis than this. After a failure nobody waits at all, until a beat gets through.
+    # The longest wait for Redis. After a failure callers do not wait at all, until a beat gets through.
     PATIENCE_S = patient(0.5)
     BEAT_EVERY_S = 1.0
 
@@ -216,7 +215,7 @@ class RedisSlots:
         self._is_away = self._may_bury = self._is_handed_over = False
         self._spread = Spread()
         self._telling: SlotSync | None = None
-        """What Redis has yet to be told of our slots."""
+        """What Redis does not yet know of our slots."""
         self._next_piece_at = 0.0
         self._loops = (
             BackgroundLoop(
@@ -249,8 +248,9 @@ class RedisSlots:
             await loop.start()
 
     async def hand_over(self) -> None:
-        """Give all slots away, because their sockets are about to be closed: whoever comes back on another
-        process finds a place. Until they are closed, a caller may have as many more open as it has here."""
+        """Give all slots away, because their sockets are about to be closed: a client that comes back on
+        another process finds a place. Until they are closed, a caller may have as many more open as it has
+        here."""
         self._is_handed_over = True
         await self.details.stop()
         for loop in self._loops:
@@ -318,7 +318,7 @@ class RedisSlots:
             self._wake.set()
 
     async def _until_due(self) -> None:
-        """Wait for the next call: at once when somebody asks, unless Redis is away."""
+        """Wait for the next call: until a caller asks, unless Redis is away."""
         is_due = False
         while not is_due:
             has_more = self._telling is not None or self._may_bury
@@ -338,7 +338,7 @@ class RedisSlots:
         try:
             answered = await self.call([*first, *(question.asks for question in asked), *last])
         except BaseException:
-            # Redis may have done what we asked and not said so.
+            # Redis may have executed the call, and only its answer is lost.
             self._is_away = True
             self._telling = self._telling or SlotSync(self._process, self._here)
             self._telling.failed()
@@ -390,7 +390,7 @@ class RedisSlots:
             return
         has, self._may_bury, others = answer
         leaving = sum(question.asks[0] == "release" for question in self._questions)
-        # While it is being told they differ, and -1 says no more than that.
+        # While our slots are being sent the numbers differ, and -1 means only that.
         if self._telling is None and has != len(self._here) + leaving:
             self._telling = SlotSync(self._process, self._here)
         self._even_out(others)
@@ -419,7 +419,7 @@ class RedisSlots:
 
     async def call(self, asks: list[Ask]) -> SlotAnswers:
         packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
-        # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
+        # A socket's own timeouts apply to connecting and to each read separately.
         async with TimeoutInSlices(self.PATIENCE_S):
             answered = await self._script(keys=[self._root], args=[self._process, *packed])
         return msgspec.msgpack.decode(answered, type=SlotAnswers)

@@ -76,7 +76,7 @@ class OpenStreams:
             await self._shared.hand_over()
 
     async def stop(self) -> None:
-        """Streams that are still open are not told: their sockets are being closed anyway."""
+        """Streams that are still open are not notified: their sockets are being closed anyway."""
         shared, self._shared = self._shared, None
         if shared is not None:
             await shared.stop()
@@ -94,8 +94,8 @@ class OpenStreams:
     ) -> Slot | SlotRefusal:
         """A slot, unless all are taken; with takeover the oldest ends, on the same path if there is one.
 
-        `on_end` is called once and never before this has answered; never after the slot was released. What
-        `describe` says is asked for when somebody looks, and after `note_change`.
+        `on_end` is called at most once, after this has returned and before the slot is released. `describe`
+        is called when a page shows the stream, and after `note_change`.
         """
         leave = (self._shared or self._here).release
         slot = Slot(OpenStream(counted_under, path, time.time()), limit, on_end, leave, describe)

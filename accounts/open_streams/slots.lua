@@ -1,12 +1,12 @@
 -- The slots of all processes, decided in one step: what MemorySlots does for one, and who is still alive.
--- ARGV: the process that asks; which of its ended slots it has heard of; what it asks. The last two packed.
+-- ARGV: the process that asks; which of its ended slots it knows about; what it asks. The last two packed.
 -- Answers what was asked, which of its slots ended, and whether the process was known before it asked.
 -- KEYS: how all names begin. The rest of them is made here: for one Redis, not for a cluster.
 local ROOT = KEYS[1]
 local BEATS, BURIED = ROOT .. 'beats', ROOT .. 'buried'
--- In microseconds. A process that was silent for LEASE is gone; one that was silent for TRUST judges nobody.
+-- In microseconds. A process that was silent for LEASE is gone; one that was silent for TRUST judges no other.
 local LEASE, TRUST, GRACE, DAY = 3000000, 1500000, 2000000, 86400000000
--- Redis serves nobody else while this runs: of a process that is gone, so many slots at a time.
+-- Redis serves no other client while this runs. Slots of a process that is gone are removed in pieces.
 local PIECE = 200
 
 local me, heard, asked = ARGV[1], cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3])
@@ -93,8 +93,8 @@ end
 function does.tell(slots)
   local is_late = redis.call('ZSCORE', BURIED, me)
   local has_ends, fields = redis.call('EXISTS', ends_of(me)) == 1, {}
-  for _, told in ipairs(slots) do
-    local slot, account, limit, order = unpack(told)
+  for _, sent in ipairs(slots) do
+    local slot, account, limit, order = unpack(sent)
     if not (has_ends and redis.call('HEXISTS', ends_of(me), slot) == 1) then
       if is_late and redis.call('ZCARD', of_account(account)) >= limit
         and not redis.call('ZSCORE', of_account(account), slot) then
@@ -126,8 +126,8 @@ function does.drop(slots)
   return 0
 end
 
--- All has been told.
-function does.told()
+-- All slots of the process have been sent.
+function does.complete()
   redis.call('ZREM', BURIED, me)
   return 0
 end

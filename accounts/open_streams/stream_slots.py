@@ -19,9 +19,9 @@ from core.background import BackgroundLoop, TimeoutInSlices
 from core.deadlines import patient
 from core.fault_log import LastingFault
 
-# What pages say of an open stream besides: which key opened it, from where, and what it follows. Nothing is
-# decided by it, so it stands apart from the slots: each process writes what changed, together and once a
-# second at most, and whoever looks may find nothing yet.
+# What pages also show of an open stream: which key opened it, from where, and what it follows. No decision
+# depends on it, so it is stored apart from the slots: each process writes its changes together, at most once
+# a second, and a page may find nothing yet.
 logger = logging.getLogger(__name__)
 AWAY = (RedisError, OSError)
 MOST_SYMBOLS = 30
@@ -50,7 +50,7 @@ class Described(Protocol):
 
 
 class SharedDetails:
-    """A hash in Redis for each process, by the numbers of its slots. It ends by itself with the process."""
+    """A hash in Redis for each process, by the numbers of its slots. It expires with the process."""
 
     WRITE_EVERY_S = 1.0
     RENEW_EVERY_S = 60.0
@@ -88,7 +88,7 @@ class SharedDetails:
             await self._write_some()
 
     async def _renew(self) -> None:
-        """Redis may have lost all of it meanwhile."""
+        """Redis may have lost all of it."""
         async with TimeoutInSlices(self.PATIENCE_S):
             is_there = await self._redis.expire(self._key(self._process), self.LASTS_S)
         if not is_there:
@@ -99,7 +99,7 @@ class SharedDetails:
         gone = list(itertools.islice(self._gone, self.MOST_AT_ONCE))
         described = {number: self._here.describe(number) for number in changed}
         fields = {str(number): msgspec.msgpack.encode(each) for number, each in described.items() if each}
-        # Taken out first, so that what changes once more meanwhile is written again.
+        # Removed first, so that a change during the call is written again.
         self._changed.difference_update(changed)
         self._gone.difference_update(gone)
         try:
@@ -194,7 +194,7 @@ class Slot:
         return self.stream if details is None else msgspec.structs.replace(self.stream, details=details)
 
     def release(self) -> None:
-        """Nothing is heard of it any more. Twice is harmless."""
+        """No callback of it is called any more. Twice is harmless."""
         self._on_end = self._describe = None
         self._leave(self)
 

@@ -51,7 +51,7 @@ counted: Callable[[View], View] = rate_limit(action="export_account", limit_get=
 @settings_form
 @proven_to_send
 def account(request: PersonRequest) -> HttpResponse:
-    """Whoever sends it has shown their password or second factor within the last minutes."""
+    """The form requires a password or second factor shown within the last minutes."""
     if request.method != "POST":
         return account_page(request, DeleteAccountForm(request.user))
     form = DeleteAccountForm(request.user, request.POST)
@@ -65,7 +65,7 @@ def account(request: PersonRequest) -> HttpResponse:
         form.add_error(None, str(refusal))
         return account_page(request, form, status=409)
     if address:
-        # Whoever has a stranger in their account should learn of it.
+        # The owner should learn of it if a stranger did this.
         get_adapter(request).send_notification_mail(MAIL, request.user, email=address)
     logout(request)
     context = {"pseudonym": pseudonym, "ledger_name": ledger_name, "stays": stays}

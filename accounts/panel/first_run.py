@@ -35,7 +35,7 @@ class FirstRun(NamedTuple):
 
 
 def first_run_of(account: Account) -> FirstRun:
-    """Of all keys, ended ones too: whoever has been here before needs no introduction."""
+    """Counts ended keys too: a returning customer needs no introduction."""
     counts = account.keys.aggregate(keys=Count("pk"), called=Count("last_used_at"))
     has_streamed = account.usage.filter(streams__gt=0).exists()
     return FirstRun(counts["keys"] > 0, counts["called"] > 0, has_streamed)
@@ -56,7 +56,7 @@ def commands(request: HttpRequest) -> dict[str, str]:
 @settings_page
 def first_run(request: PersonRequest) -> HttpResponse:
     """The card, for the page that watches it, and when each key was last used, as the list of keys says.
-    Whoever opens its address wants that page."""
+    A browser that opens its address is sent to that page."""
     if request.headers.get("Sec-Fetch-Mode") == "navigate":
         return redirect("keys")
     account = Account.objects.for_user(request.user)

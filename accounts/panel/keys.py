@@ -17,7 +17,7 @@ from accounts.models import Account, ApiKey, User
 from .first_run import commands, first_run_of, sample_symbol
 from .requests import PersonRequest, settings_action, settings_form
 
-# Ended keys stay in the database for good; a page of them is enough to look back.
+# Ended keys stay in the database for ever; one page of them is enough to look back.
 ENDED_SHOWN = 50
 OVERLAPS = ((0, "It stops now"), (1, "1 hour"), (24, "24 hours"), (72, "72 hours"))
 

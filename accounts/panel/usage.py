@@ -163,7 +163,7 @@ def close(request: PersonRequest) -> HttpResponse:
         return redirect("open_streams")
     account = Account.objects.for_user(request.user)
     path, opened_at = form.cleaned_data["path"], form.cleaned_data["opened_at"]
-    # Events are written of streams that are there, not of whatever somebody sends.
+    # An event is written only for a stream that is open, not for any text that a client sends.
     if (path, f"{opened_at:.6f}") not in {row[:2] for row in rows_of(account)}:
         messages.info(request, "This stream is no longer open; nothing was done.")
         return redirect("open_streams")

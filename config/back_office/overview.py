@@ -129,7 +129,7 @@ NEEDS: tuple[tuple[str, str, str, Callable[[], int]], ...] = (
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Whoever may not see a page is not told its number either."""
+    """Staff without access to a page do not see its number either."""
     needs = []
     for title, target, icon, count in NEEDS:
         page, mark, chosen = target.partition("?")
@@ -139,7 +139,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     return {**context, "needs": needs}
 
 
-# The trail in the head of a page: lists are called as in the sidebar.
+# The breadcrumbs of a page: lists are called as in the sidebar.
 register = template.Library()
 
 

@@ -1,7 +1,7 @@
 """The ready roles of staff, as groups that every installation has. `migrate` keeps them as they are here, so
 an installation that wants others makes groups of its own.
 
-None of them may make staff, lock anybody out, set a password or read a second factor: superusers do."""
+None of them may make staff, lock people out, set a password or read a second factor: superusers do."""
 
 from __future__ import annotations
 

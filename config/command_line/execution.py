@@ -115,7 +115,7 @@ def _explain_sqlite(text: str) -> str | None:
 
 
 def _asked_directly() -> str:
-    """Why the database lets nobody in, for example a wrong password; the pool says only that it waited."""
+    """Why the database refuses connections, for example a wrong password; the pool reports only a timeout."""
     if connection.vendor == "postgresql":
         try:
             connect_once()
@@ -139,7 +139,7 @@ def execute(words: list[str]) -> str:
         _begin(words)
         if words[0] not in COMMANDS and (fault := _unknown(words[0])):
             return fault
-        if _asks_nobody(words):
+        if _lacks_terminal(words):
             return WITHOUT_TERMINAL.format(program=typed_name())
         try:
             execute_from_command_line([typed_name(), *words])
@@ -183,11 +183,11 @@ def _looks_at_a_copy(name: str, words: list[str]) -> bool:
     return option is not None and any(word.partition("=")[0] == option for word in words)
 
 
-def _asks_nobody(words: list[str]) -> bool:
-    """Django would say so and end as if it had made somebody."""
-    is_told = {"-h", "--help", "--no-input", "--noinput"} & set(words)
+def _lacks_terminal(words: list[str]) -> bool:
+    """Without one, Django prints a note and exits as if it had created the user."""
+    needs_none = {"-h", "--help", "--no-input", "--noinput"} & set(words)
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    return words[0] == "createsuperuser" and not is_told and not has_terminal
+    return words[0] == "createsuperuser" and not needs_none and not has_terminal
 
 
 def _unknown(name: str) -> str:

@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Accounts and keys": {
         "createsuperuser": "Create a login for the back office.",
-        "changepassword": "Set somebody's password.",
+        "changepassword": "Set a user's password.",
         "issue_key": "Print a new API key, and nothing else.",
         "revoke_key": "Revoke an API key or ingest key, in running services too.",
         "rotate_secrets": "Encrypt second factors with a new KEY_PEPPER; say when the old one can go.",

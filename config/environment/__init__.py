@@ -155,7 +155,7 @@ def _contents(variable: Variable, path: str) -> str:
         raise ImproperlyConfigured(f"{named} cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise ImproperlyConfigured(f"{named} is not text in UTF-8.") from None
-    # Files of secrets that not everybody needs are there all the time, so that units can name them.
+    # A file of an optional secret may be empty: the units name it even if it is not used.
     if not found and variable.is_needed:
         raise ImproperlyConfigured(f"{named} is empty.")
     if len(found) > LARGEST_FILE:

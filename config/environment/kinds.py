@@ -355,7 +355,7 @@ def on_postgresql(
             # PgBouncer refuses connections that bring options.
             **({} if by_transaction else {"options": session_options(idle_transaction_s)}),
             **database["OPTIONS"],
-            # Nothing is prepared beforehand: behind a pooler another connection would not know of it.
+            # No prepared statements: behind a pooler, another connection does not have them.
             "prepare_threshold": None,
             # One for each thread of the API and of pages, and for those that others must not hold up.
             "pool": {
@@ -372,14 +372,16 @@ def on_postgresql(
 
 def leave_standby(connection: Any) -> None:
     """Called as a connection comes back to the pool, which drops it if this raises: where the address is one
-    that moves, the next may lead to the server that takes changes. The server has told, nobody is asked."""
+    that moves, the next may lead to the server that takes changes. The server has reported its state already,
+    so this costs no query."""
     if connection.info.parameter_status("in_hot_standby") == "on":
         raise ConnectionAbortedError("The connection led to a standby")
 
 
 def session_options(idle_transaction_s: float) -> str:
     """For libpq. Others wait for what a vanished process holds in a transaction, such as the engine's lease,
-    and by itself PostgreSQL notices after two hours that a host is gone. With 0 they wait for ever."""
+    and without these options PostgreSQL takes two hours to notice that a host is gone. With 0 they wait for
+    ever."""
     options = {
         "idle_in_transaction_session_timeout": f"{idle_transaction_s * 1000:.0f}",
         "tcp_keepalives_idle": "10",

@@ -309,7 +309,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
-    """A browser gets a page, everybody else the error body."""
+    """A browser gets a page, other clients the error body."""
     if "text/html" in request.headers.get("Accept", ""):
         template, status = f"{refusal.status_code}.html", refusal.status_code
         response = render(request, template, {"refusal": refusal}, status=status)

@@ -74,10 +74,10 @@ class OpenBody:
 
 
 class OpenBodies:
-    """Those of this process. One that nobody sends any more is gone, whatever became of its answer."""
+    """Those of this process. One leaves the set when it is no longer being sent, whatever its outcome."""
 
     def __init__(self, most_of_account: int, most: int, too_many: str, retry_after: int) -> None:
-        """`too_many` is said to an account that has as many as it may."""
+        """`too_many` is the message for an account at its limit."""
         self._most_of_account, self._most = most_of_account, most
         self._too_many, self._retry_after = too_many, retry_after
         self._open: WeakSet[OpenBody] = WeakSet()
@@ -86,7 +86,7 @@ class OpenBodies:
         return len(self._open)
 
     def enter(self, counted_under: str) -> OpenBody:
-        """Before anything is awaited, or a crowd that comes at once would come in as a whole."""
+        """Call it before the first await, or simultaneous requests all pass the check."""
         own = sum(body.counted_under == counted_under for body in self._open)
         if own >= self._most_of_account:
             raise Overloaded(self._too_many, retry_after=self._retry_after)

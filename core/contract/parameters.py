@@ -198,7 +198,7 @@ def read_moment(text: str) -> int:
 
 
 def written_as_number(text: str) -> date | None:
-    """The day of a text such as 20261120, which ISO 8601 allows and nobody means as milliseconds."""
+    """The day of a text such as 20261120, which ISO 8601 allows and which is never meant as milliseconds."""
     if not fullmatch("[0-9]{8}", text) or int(text) < EARLIEST_DAY:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Control events: facts that every process hears of, in commit order, soon after they are committed."""
+"""Control events: facts that every process receives in commit order, soon after they are committed."""

@@ -1,5 +1,5 @@
-"""Reading the outbox: every process hears of every control event within half a second, in commit order. For
-how long it may trust what it heard last is settled here too."""
+"""Reading the outbox: every process receives every control event within half a second, in commit order. How
+long it may trust what it last read is decided here too."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ LONGEST_STEP_S = 2 * POLL_S
 class OutboxTrust:
     # If nothing could be read for this long, what was learnt from events no longer counts.
     STALE_AFTER_S = patient(1.5)
-    # While the database is away and nobody can know better, it counts for this long.
+    # While the database is away, it counts for this long.
     TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class OutboxTrust:
 
     @property
     def is_database_away(self) -> bool:
-        """It refuses, or has not answered for so long that nobody should wait for it."""
+        """It refuses, or has not answered for so long that callers should not wait for it."""
         asked_at = self.asked_at
         is_silent = asked_at is not None and self.own_now() - asked_at >= self.STALE_AFTER_S
         return self.is_running and (self._has_failed or is_silent)
@@ -89,7 +89,7 @@ class OutboxTrust:
     @property
     def may_be_trusted(self) -> bool:
         """Whether what was learnt from events counts: it is current, or the best there is. While a question
-        is unanswered, nobody can tell yet whether the database is away."""
+        is unanswered, the database may be away."""
         is_asked = self.is_database_away or self.asked_at is not None
         return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
 
@@ -190,7 +190,7 @@ class EventFeed(OutboxTrust):
         self._last: ControlEvent | None = None
         """All events up to this one are handled."""
         self._newest: ControlEvent | None = None
-        """The newest event when the database was found to have begun anew."""
+        """The newest event when the database was found to have been restarted from empty or from a backup."""
         self._handling: Handling | None = None
         """The handling of the event after the last."""
         self._early: dict[int, Handling] = {}
@@ -271,7 +271,7 @@ class EventFeed(OutboxTrust):
                 if self._is_incomplete:
                     raise Overloaded(AWAY, retry_after=2)
                 return
-            # Calls that come meanwhile share this read.
+            # Calls that arrive until then share this read.
             await asyncio.sleep(max(0.0, self._began_at + apart_s - time.monotonic()))
             self._reads += 1
             self._began_at, self._is_incomplete = time.monotonic(), True
@@ -335,9 +335,9 @@ class EventFeed(OutboxTrust):
         return self._handling_of(event).is_seen
 
     async def _see(self, handling: Handling, position: float) -> None:
-        """Wait until all handlers are done, or for long enough. The outbox is read on meanwhile: whether the
-        database is away decides what may be trusted, and events that end somebody's access do not wait for
-        the handlers of others."""
+        """Wait until all handlers are done, or for long enough, while reading on in the outbox: whether the
+        database is away decides what may be trusted, and events that end access do not wait for the handlers
+        of others."""
         if await self._is_handled(handling, POLL_S):
             return
         ahead = self._look_ahead(handling.event.kind, position)
@@ -391,13 +391,13 @@ class EventFeed(OutboxTrust):
         return task
 
     def _hear(self, event: EventMessage) -> None:
-        """An event over Redis ends somebody's access at once, whether the database answers or not."""
+        """An event over Redis ends access at once, whether the database answers or not."""
         self._wake.set()
         if event.kind and event.position > self.position:
             self._keep(asyncio.create_task(self._hand_on_early(event), name="a control event over Redis"))
 
     async def _hand_on_early(self, event: EventMessage) -> None:
-        """After a transient fault, the handlers that are left hear of it when the outbox is read."""
+        """After a transient fault, the remaining handlers run when the outbox is read."""
         handling = self._handling_of(event)
         if event.position <= self.position or handling.is_seen:
             return

@@ -1,1 +1,1 @@
-"""Where Redis is, and the clients that everybody shares it through."""
+"""Where Redis is, and the clients that share it."""

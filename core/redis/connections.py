@@ -97,7 +97,7 @@ class FollowingConnection(AbstractConnection):
         return replies.end
 
     def send_now(self, packed: bytes) -> None:
-        """To a connection that is there. What is handed on tells whether it was lost meanwhile."""
+        """Over an open connection. If it is lost, the replies end with that fault."""
         if self._writer is not None:
             self._writer.write(packed)
 
@@ -193,7 +193,7 @@ class SentinelGroup:
                     asked.execute_command(question, name)
                 return read_named(await asked.execute(raise_on_error=False))
         finally:
-            # The others have answered, or time is up, perhaps just now: it is closed all the same.
+            # Shielded, because a timeout at this moment must not leave it open.
             await asyncio.shield(sentinel.aclose())
 
 

@@ -25,7 +25,7 @@ def is_of_full(error: BaseException) -> bool:
 
 
 class Replies(asyncio.Protocol):
-    """Stands in for the protocol of a stream, once nobody reads from that any more."""
+    """Replaces the protocol of a stream that is no longer read from."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Replies(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose(RedisConnectionError(str(exc) if exc else HAS_ENDED))
-        # Whoever closes the stream may wait for it.
+        # A caller that closes the stream may wait for this.
         self._stream.connection_lost(exc)
 
     def _lose(self, fault: Exception) -> None:

@@ -37,7 +37,7 @@ class ScriptCall:
     def __init__(self, packed: bytes, then: Callable[[Outcome], object], until: int) -> None:
         self.packed, self.then, self.until = packed, then, until
         self.is_repeated = False
-        """Redis did not know the script, and was told it."""
+        """Redis did not have the script, and it was sent again."""
 
 
 class ScriptCalls:
@@ -58,7 +58,7 @@ class ScriptCalls:
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._slices = 0
-        # Otherwise all that follows would run in the context of whoever happened to call first.
+        # Otherwise everything that follows runs in the context of the first caller.
         self.context = Context()
 
     def has_room(self, most: int) -> bool:
@@ -107,7 +107,7 @@ class ScriptCalls:
                 await pool.release(connection)
 
     def _take_from(self, connection: FollowingConnection, outcome: Outcome) -> None:
-        # It was hung up, and what was still on its way is nobody's.
+        # Replies of an earlier connection belong to calls that have failed already.
         if connection is self._connection:
             self._take(outcome)
 
@@ -154,7 +154,7 @@ class ScriptCalls:
         self._fail(fault)
 
     def _fail(self, fault: Exception) -> None:
-        """For all that are under way. Some may have been counted: nobody knows."""
+        """For all that are under way. Redis may have counted some of them."""
         failed = [*self._unknown, *self._under_way]
         self._unknown.clear()
         self._under_way.clear()

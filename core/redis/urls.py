@@ -16,7 +16,7 @@ SET_BY_USES = {"socket_timeout", "socket_connect_timeout", "protocol"}
 
 
 class RedisUrlFault(ValueError):
-    """A sentence for whoever wrote the address. No value is in it: it may be a secret."""
+    """A sentence for the operator. It quotes no value, because that may be a secret."""
 
 
 class RedisAddress(NamedTuple):

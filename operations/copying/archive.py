@@ -82,7 +82,7 @@ def new_file(path: Path) -> Iterator[Path]:
         if not isinstance(error, OSError):
             raise
         is_unread = isinstance(error, BrokenPipeError)
-        why = "nobody reads what this prints" if is_unread else error.strerror or str(error)
+        why = "its output is no longer read" if is_unread else error.strerror or str(error)
         raise CommandError(f"{path} could not be written: {why}. No file was left behind.") from None
 
 

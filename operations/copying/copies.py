@@ -50,7 +50,7 @@ MIGRATIONS, CANDLES, EVENTS = "django_migrations", "market_candle", ControlEvent
 ENGINE, REPORTS, LEDGER_HEAD = "market_enginestate", "status_processreport", "signals_feed_ledgerhead"
 # What the first entry names as the one before it.
 EMPTY_LEDGER = (0, "0" * 64)
-# A row of these lets its reader log in as somebody else: sessions, keys of confirmation mails, and the cache,
+# Their rows would let a reader log in as another person: sessions, keys of confirmation mails, and the cache,
 # which has the login link of the demo's staff. In a backup they are empty.
 LOGS_IN = frozenset(
     {
@@ -210,16 +210,16 @@ def finish(
 
 def check_ledger(head: tuple[int, str], say: Say, *, despite_ledger: bool) -> None:
     position, hash_ = head
-    noted, said = [f"--head={position}:{hash_}"] if position else [], StringIO()
+    noted, printed = [f"--head={position}:{hash_}"] if position else [], StringIO()
     try:
-        call_command("verify_ledger", *noted, stdout=said)
+        call_command("verify_ledger", *noted, stdout=printed)
     except CommandError as fault:
         if not despite_ledger:
             way_out = f"Nothing starts on this copy, unless {DESPITE_LEDGER} finishes it as it is."
             raise CommandError(f"{fault} {way_out}") from None
         say(str(fault))
     else:
-        say(said.getvalue().strip())
+        say(printed.getvalue().strip())
 
 
 # Rows that migrating makes, and those that a service or a backup leaves behind at once.
@@ -371,11 +371,13 @@ def warnings(manifest: Manifest) -> Iterator[str]:
 AT_ONCE = 50_000
 
 
-def move(source: Store, target: Store, name: str, *, anew: bool, despite_ledger: bool, say: Say) -> None:
+def move(
+    source: Store, target: Store, name: str, *, start_over: bool, despite_ledger: bool, say: Say
+) -> None:
     """`name` tells this source from others."""
     schema = schema_of(source)
     refuse_unready(source, schema)
-    progress = begin(source, target, schema, hashlib.sha256(name.encode()).hexdigest(), anew=anew)
+    progress = begin(source, target, schema, hashlib.sha256(name.encode()).hexdigest(), start_over=start_over)
     say("The rules by which the database refuses changes are off while rows are written, and on again after.")
     with source.snapshot():
         carry(source, target, schema, progress, say)
@@ -405,17 +407,17 @@ def refuse_unready(source: Store, schema: Schema) -> None:
         )
 
 
-def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Unfinished:
+def begin(source: Store, target: Store, schema: Schema, name: str, *, start_over: bool) -> Unfinished:
     unfinished = find_unfinished(target)
     # Without a source only tables were made, and all of them are made again.
-    if unfinished and unfinished.source and not anew:
+    if unfinished and unfinished.source and not start_over:
         if unfinished.source == name:
             return unfinished
         raise CommandError(
             "The target is a part of another copy that has not ended. Finish that, or give --anew to"
             " delete it."
         )
-    if (filled := filled_tables(target)) and not anew:
+    if (filled := filled_tables(target)) and not start_over:
         raise CommandError(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
     if filled and unfinished is None:
         raise CommandError("--anew deletes only what a move left unfinished, and the target is whole.")

@@ -47,7 +47,7 @@ class Store(ABC):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """What is read in it is of one moment, whatever is written meanwhile."""
+        """Reads within it see the database at one moment, despite later writes."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:

@@ -217,7 +217,7 @@ LINES_AT_ONCE = 500
 
 
 def together(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Some lines at a time, because writing each one by itself is slow, and how many."""
+    """Pieces of several lines, because writing single lines is slow, each with its number of lines."""
     waiting = iter(lines)
     while some := list(islice(waiting, LINES_AT_ONCE)):
         yield len(some), b"".join(some)

@@ -64,11 +64,11 @@ def _missing(folder: Path) -> Diagnosis:
     if nearest.is_dir() and os.access(nearest, os.W_OK):
         fix = f"The first `{command('serve')}` makes it. If it should be there, fix --data or VAR_DIR."
         return warn(DATA, f"{folder} is not there yet.", fix)
-    return fail(DATA, f"{folder} is not there, and nobody may make it in {nearest}.", ELSEWHERE)
+    return fail(DATA, f"{folder} is not there, and cannot be made in {nearest}.", ELSEWHERE)
 
 
 def _why_unwritable(folder: Path) -> str:
-    """By writing, because permissions do not tell of a read-only or a full disk."""
+    """Tries it, because permissions do not show a read-only or a full disk."""
     probe = folder / f"doctor-{secrets.token_hex(4)}"
     try:
         probe.write_bytes(b"0" * 4096)
@@ -115,7 +115,7 @@ def check_mail(send_to: str = "") -> Iterator[Diagnosis]:
     except smtplib.SMTPAuthenticationError:
         yield fail(MAIL, f"{server}, refuses the user or the password.", "Check both in EMAIL_URL.")
     except smtplib.SMTPRecipientsRefused as error:
-        reasons = "; ".join(f"{code} {_text(said)}" for code, said in error.recipients.values())
+        reasons = "; ".join(f"{code} {_text(reply)}" for code, reply in error.recipients.values())
         yield fail(MAIL, f"{server}, does not take mails to {send_to}: {reasons}.", "Name another address.")
     except (smtplib.SMTPException, OSError) as error:
         yield fail(MAIL, f"{server}, cannot be used: {_reason(error)}.", MAIL_FIX)
@@ -147,8 +147,8 @@ def _reason(error: Exception) -> str:
     return str(error).rstrip(".") or type(error).__name__
 
 
-def _text(said: bytes | str) -> str:
-    return said.decode(errors="replace") if isinstance(said, bytes) else said
+def _text(reply: bytes | str) -> str:
+    return reply.decode(errors="replace") if isinstance(reply, bytes) else reply
 
 
 # Whether an engine makes prices, and whether their sources send any.
@@ -204,7 +204,7 @@ def _without_owner() -> Iterator[Diagnosis]:
         .values_list("name", flat=True)
     )
     if names:
-        says = f"Ingest keys that belong to nobody: {len(names)} ({', '.join(names[:MOST_NAMED])})."
+        says = f"Ingest keys without an owner: {len(names)} ({', '.join(names[:MOST_NAMED])})."
         fix = (
             "Their holders could publish signals on the prices that they send. Name the owner: back office → "
             "Market → Ingest keys."
@@ -395,7 +395,7 @@ def _files() -> Diagnosis:
         folders.append(Path(settings.ARCHIVE_DIR))
     for folder in folders:
         if why := why_not_written(folder):
-            fix = "Make it writable for this user. What the disk did not take is lost, and said in manifests."
+            fix = "Make it writable for this user. Ticks that were not written are lost; manifests say so."
             return fail(ARCHIVE, f"Nothing can be written to {folder} ({why}): ticks are not archived.", fix)
     try:
         store = archive_store()

@@ -47,7 +47,7 @@ def check_clock() -> Iterator[Diagnosis]:
 def clock_state() -> int:
     """What the kernel says of it; -1 where it cannot be asked."""
     try:
-        # With zeros it reads and sets nothing, so anybody may call it.
+        # With zeros it only reads, which needs no privileges.
         return int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(TIMEX_BYTES)))
     except (AttributeError, OSError):
         return -1

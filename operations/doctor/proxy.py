@@ -98,8 +98,8 @@ def _judge_scheme(sent: Asking, seen: SeenRequest) -> Iterator[Diagnosis]:
         says = "The service does not trust the proxy's X-Forwarded-Proto, and redirects clients in circles."
         yield fail(PROXY, says, "Set TRUSTED_PROXIES for the service to the address of the proxy.")
     else:
-        said = f"says {seen.forwarded_proto}" if seen.forwarded_proto else "is missing"
-        says = f"X-Forwarded-Proto {said}, so pages redirect clients in circles."
+        state = f"says {seen.forwarded_proto}" if seen.forwarded_proto else "is missing"
+        says = f"X-Forwarded-Proto {state}, so pages redirect clients in circles."
         yield fail(PROXY, says, SEND_PROTO)
 
 
@@ -111,7 +111,7 @@ def judge_forged(forged: str, seen: SeenRequest) -> Diagnosis:
         says = (
             "A client can choose the address that the service sees: TRUSTED_PROXIES has the client in it too."
         )
-        return fail(PROXY, says, f"Name nothing but the address of the proxy there. {OVERWRITE}")
+        return fail(PROXY, says, f"Name only the address of the proxy there. {OVERWRITE}")
     return ok(PROXY, "A client cannot choose the address that the service sees.")
 
 
@@ -416,7 +416,7 @@ def _certificate(found: Certificate | None) -> Iterator[Diagnosis]:
         yield ok(PROXY, f"Its certificate is valid for {days:,.0f} more days.")
         return
     says = f"Its certificate ends in {days:,.1f} days."
-    fix = "Renew it, and find out why that has not happened by itself."
+    fix = "Renew it, and find out why the automatic renewal failed."
     yield fail(PROXY, says, fix) if days < 3 else warn(PROXY, says, fix)
 
 

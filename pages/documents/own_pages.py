@@ -65,7 +65,7 @@ ERRORS = "## Errors\n"
 class OwnPage(NamedTuple):
     template: str
     words: Callable[[Filled], Words]
-    """The same for everybody, apart from the address and the symbol of the samples."""
+    """The same for all visitors, apart from the address and the symbol of the samples."""
 
 
 def about_rest() -> tuple[Rendered, Rendered]:

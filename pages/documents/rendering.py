@@ -283,7 +283,7 @@ def page_of(path: str) -> str | None:
 
 
 def image(path: str) -> Path | None:
-    """Nothing but an image within the folder, whatever the path says."""
+    """Only an image within the folder, whatever the path says."""
     found: Path = (FOLDER / path).resolve()
     if found.suffix in IMAGES and found.is_relative_to(FOLDER.resolve()) and found.is_file():
         return found

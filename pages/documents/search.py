@@ -184,8 +184,8 @@ def of_page(section: ContentsSection, entry: Entry) -> Iterator[IndexRow]:
         title, _, wire = heading.partition("<code>")
         own = [plain(wire), *(name.rpartition(".")[2] for name in ROW_NAME.findall(text))]
         names = " ".join(dict.fromkeys(filter(None, own)))
-        said = shortened(plain(text), LONGEST_HERE)
-        yield IndexRow(section.title, entry.title, plain(title) or plain(heading), address, said, names)
+        summary = shortened(plain(text), LONGEST_HERE)
+        yield IndexRow(section.title, entry.title, plain(title) or plain(heading), address, summary, names)
 
 
 def plain(html: str) -> str:

@@ -109,7 +109,7 @@ def controls() -> list[DescribedMessage]:
 
 @cache
 def shared_words() -> dict[str, Any]:
-    """The parts of the pages that are the same for everybody."""
+    """The parts of the pages that are the same for all visitors."""
     whole = content()
     announced = {refusal["close"] for refusal in whole["x-refusals"]}
     return {

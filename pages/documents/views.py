@@ -37,7 +37,7 @@ def first_paragraph(html: str) -> str:
 
 @cache
 def of_own_page(path: str) -> str:
-    """The same for everybody, so it is read once, without an address and a symbol."""
+    """The same for all visitors, so it is read once, without an address and a symbol."""
     page = OWN_PAGES[path]
     article = ARTICLE.search(render_to_string(page.template, page.words(Filled("", "", ""))))
     return first_paragraph(article[1]) if article else ""

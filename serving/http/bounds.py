@@ -92,7 +92,7 @@ class RequestBody:
 
     @property
     def missing(self) -> int:
-        """Bytes that are still to come, where that was said."""
+        """Bytes that are still to come, if the length was announced."""
         return self.size - self.received
 
     @property

@@ -172,7 +172,7 @@ class ClientConnections:
         return False
 
     def restore_reserve(self) -> None:
-        """Make room once so many connections or files were opened that no more connections are let in."""
+        """Make room once the limit of descriptors keeps new connections out."""
         for _ in range(self._limit - self._most):
             if not self.make_room():
                 return

@@ -69,7 +69,7 @@ class Deadline(Generic[C]):
 
 
 class TransferPace:
-    """Whether something moves fast enough: a grace first, then so many bytes a second."""
+    """Whether a transfer is fast enough: a grace first, then a minimum of bytes per second."""
 
     __slots__ = ("_moved", "_since")
 

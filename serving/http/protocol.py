@@ -274,7 +274,7 @@ class HttpProtocol(ShortPathProtocol):
     def on_headers_complete(self) -> None:
         self.watch.heads.stop(self)
         self.head.begin()
-        # Trailers are counted, and heard by nobody.
+        # Trailers are counted and ignored.
         self._sent, self.headers = self.headers, []
         try:
             self._begin()
@@ -309,7 +309,7 @@ class HttpProtocol(ShortPathProtocol):
         self._hand_over(version != "1.0" and not self._is_last and parser.should_keep_alive())
 
     def _asks_shortly(self, version: str) -> bool:
-        """Nothing but a target and one host frames it."""
+        """It has a target and one host, and nothing that concerns framing."""
         parser, noted = self.parser, self._noted
         return (
             version == "1.1"

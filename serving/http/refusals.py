@@ -132,7 +132,7 @@ def log(refusal: HttpRefusal, address: str) -> None:
 
 refused_total = Counter(
     "tickwire_http_refused",
-    "Requests and connections that the server itself ended, before the application heard of them.",
+    "Requests and connections that the server itself ended, before the application received them.",
     ["reason"],
     registry=None,
 )

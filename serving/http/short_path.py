@@ -22,8 +22,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 Give = Callable[["ShortPathProtocol"], bool]
 """Answers a head, now or later. False where its request must take the ordinary path."""
 
-# Clients send the same head again and again. Of those that were met lately so many are known, or twice as
-# many, and none that is longer.
+# Clients send the same head again and again. Of the latest heads, between this many and twice as many are
+# known, and none that is longer.
 KNOWN = 8192
 LONGEST_KNOWN = 1024
 
@@ -80,7 +80,7 @@ class Waiting:
     __slots__ = ("disconnected", "keep_alive", "response_complete")
     response_started = False
     message_event = asyncio.Event()
-    """Nobody waits for it."""
+    """Never set: required by uvicorn's cycle."""
 
     def __init__(self) -> None:
         self.keep_alive, self.response_complete = True, False
@@ -90,15 +90,15 @@ class Waiting:
 
 
 class FirstLines:
-    """Of an answer: the same for all, until the server says something else, each second."""
+    """The status line and the server's own headers, encoded once: they change once a second."""
 
-    _said: Headers | None = None
+    _headers: Headers | None = None
     _text = b""
 
-    def of(self, said: Headers) -> bytes:
-        if self._said is not said:
-            lines = [b"%b: %b\r\n" % header for header in said]
-            self._said, self._text = said, b"".join([b"HTTP/1.1 200 OK\r\n", *lines])
+    def of(self, headers: Headers) -> bytes:
+        if self._headers is not headers:
+            lines = [b"%b: %b\r\n" % header for header in headers]
+            self._headers, self._text = headers, b"".join([b"HTTP/1.1 200 OK\r\n", *lines])
         return self._text
 
 
@@ -172,7 +172,7 @@ class ShortPathProtocol(ClosingProtocol):
     def _find(self, target: bytes, headers: Headers) -> Give | None:
         try:
             return self._short_path.find(target, headers)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary path answers all the same
+        except Exception as error:  # noqa: BLE001 - whatever it is, the ordinary path answers
             if unexpected.left_out(error) is not None:
                 logger.exception("A target could not be looked up; the ordinary path answers it.")
             return None

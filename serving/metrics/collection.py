@@ -171,7 +171,7 @@ class SupervisorMetrics(Collector):
         self.registry = CollectorRegistry()
         self.ends = Counter(
             "tickwire_worker_ends",
-            "Workers that ended without being told to.",
+            "Workers that ended without a request to stop.",
             ["why"],
             registry=self.registry,
         )

@@ -1,4 +1,4 @@
-"""Answers to whoever asks for a stream where there is none, or for one without the WebSocket protocol."""
+"""Answers to requests for a stream that does not exist, or without the WebSocket protocol."""
 
 from typing import Any
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
 
-# What one connection waits for. asyncio's queue and event make five lists of 0.8 KB for those who may wait,
-# before anybody does.
+# What one connection waits for. asyncio's queue and event create five lists of 0.8 KB for waiters before
+# there are any.
 class Inbox:
     """Events for the application, which alone takes them, one after the other."""
 

@@ -23,7 +23,7 @@ class WebSocketConnection(Protocol):
     """Makes the last payload before the close when the server is shut down."""
 
     at_restart: Callable[[], None] | None
-    """Called instead when the server is shut down: whoever sets it closes the connection, and soon."""
+    """Called instead when the server is shut down. It must close the connection soon."""
 
     flooded: Callable[[], bytes] | None
     """Makes the last payload before the close at a flood."""
@@ -50,7 +50,7 @@ class WebSocketConnection(Protocol):
     def abort(self) -> None: ...
 
 
-# WebSocket frames as a server sends them: never masked, so that the same bytes go to everybody.
+# WebSocket frames as a server sends them: never masked, so that all clients get the same bytes.
 TEXT = 0x81
 MEDIUM, LONG = 126, 127
 _HEADERS = tuple(bytes((TEXT, size)) for size in range(MEDIUM))

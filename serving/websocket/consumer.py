@@ -28,7 +28,7 @@ ABNORMAL = 1006
 
 
 class Consumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Each message is answered before the next one is read. Subclasses know what is said."""
+    """Each message is answered before the next one is read. Subclasses define the messages."""
 
     FIRST_WITHIN_S: ClassVar[float] = patient(10.0)
     """How long a client has to say something that lets it stay."""
@@ -53,7 +53,7 @@ class Consumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def handle(self, message: dict[str, Any]) -> None:
         try:
             await getattr(self, get_handler_name(message))(message)
-        except Exception as error:  # noqa: BLE001 - the top of a socket: it must not end without a word
+        except Exception as error:  # noqa: BLE001 - the top of a socket: its client must be notified
             await self.answer_fault(error)
 
     async def connect(self) -> None:
@@ -79,7 +79,7 @@ class Consumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.leave()
 
     def stay(self) -> None:
-        """The client has said in time what lets it stay."""
+        """The client's first message came in time and is valid."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
@@ -131,7 +131,7 @@ class AsgiConnection:
         self._sending: asyncio.Task[None] | None = None
 
     def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
-        """This is left to the server and to whoever reads the messages."""
+        """Left to the server and to the reader of the messages."""
 
     def write(self, frames: bytes) -> None:
         if not self._is_over:

@@ -58,7 +58,7 @@ class WebSocketProtocol(BoundedWebSocket):
         self.close_sent = True
         self.frames = []
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-        # Its answer to the close may come after messages that nobody reads any more.
+        # The client's answer to the close may come after messages that are no longer read.
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
@@ -79,7 +79,7 @@ class WebSocketProtocol(BoundedWebSocket):
         # and nothing overtakes it. Under TLS a buffer counts as full at the limit, so 0 would always be full.
         transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
         if self.waiting:
-            # An earlier answer still waits, of which only the protocol of that request was told.
+            # An earlier answer still waits, which only the protocol of that request knows.
             self.writable.clear()
 
     def handle_connect(self, event: Any) -> None:

@@ -3,7 +3,7 @@
 import multiprocessing
 from collections.abc import MutableSequence
 
-# A worker may be ahead of the one with the fewest by so many, and by one in so many of what that one has.
+# By how many connections a worker may be ahead of the one with the fewest: AHEAD, and 1 in ONE_IN of those.
 AHEAD, ONE_IN = 2, 20
 
 # A worker shows itself ten times a second. The others do not wait for one that has been silent for longer.
@@ -21,7 +21,7 @@ class Place:
         self._others = [other for other in range(len(opened)) if other != index]
 
     def show(self, opened: int, now: float) -> None:
-        """This worker accepts connections, and has so many."""
+        """This worker accepts connections, and has `opened`."""
         self._opened[self.index] = opened
         self._seen_at[self.index] = now
 

@@ -58,7 +58,7 @@ class Worker:
         return self.process.pid or 0
 
     def says(self) -> list[bytes]:
-        """What the worker has said since it was last asked."""
+        """The worker's messages since the last call."""
         words = []
         with suppress(OSError, EOFError):
             while self.pipe.poll():

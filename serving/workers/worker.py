@@ -48,7 +48,7 @@ def work(
     ends_within_s: float,
 ) -> None:
     """The whole life of the process. It ends when its supervisor ends, even if that was killed."""
-    # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
+    # Closing a terminal signals every process in it, but the supervisor decides when a worker ends.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # While nothing is served yet, it ends at once and without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

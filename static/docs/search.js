@@ -7,7 +7,7 @@ const STOP_WORDS = new Set(
   ("a an the my me i we our you your it its this that is are be was do does did can could should would will how what which when " +
     "where why who and or of to in on at by for from with without after before if as into about there").split(" "),
 );
-// Whoever calls the API comes before whoever runs the service, or works on it.
+// Pages for callers of the API come before those for operators and developers.
 const LESS_FOR_SECTION = { Operate: 30, Project: 30, Guides: 6 };
 
 export function startSearch(dialog) {

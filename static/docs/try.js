@@ -5,7 +5,7 @@ import { indented } from "./json.js";
 const form = document.getElementById("try");
 const { csrf, hasPageKey } = JSON.parse(document.getElementById("trial").textContent);
 const token = new Token(csrf);
-const said = form.querySelector("output");
+const status = form.querySelector("output");
 const answered = form.querySelector(".answered");
 
 function asked() {
@@ -25,18 +25,18 @@ async function key() {
 
 async function send() {
   const { address, headers } = asked();
-  said.textContent = "Sending…";
+  status.textContent = "Sending…";
   try {
     const began = performance.now();
     const answer = await fetch(address, { headers: { ...headers, "X-API-Key": await key() } });
     await show(answer, Math.round(performance.now() - began));
   } catch (error) {
-    said.textContent = error.message;
+    status.textContent = error.message;
   }
 }
 
 async function show(answer, ms) {
-  said.textContent = `${answer.status} in ${ms} ms`;
+  status.textContent = `${answer.status} in ${ms} ms`;
   const body = form.querySelector("[data-body]");
   const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
   if (isJson) body.replaceChildren(...indented(await answer.text()));

@@ -4,7 +4,7 @@ import { Stream } from "../terminal/streams/stream.js";
 import { Token } from "../terminal/streams/token.js";
 import { Row } from "../terminal/watchlist/row.js";
 
-const SAID = { live: "Live", connecting: "Connecting…", reconnecting: "Reconnecting…" };
+const STATES = { live: "Live", connecting: "Connecting…", reconnecting: "Reconnecting…" };
 const config = JSON.parse(document.getElementById("front-config").textContent);
 const state = document.getElementById("board-state");
 
@@ -43,7 +43,7 @@ const stream = new Stream("/ws/market", new Token(config.csrf), {
   hear,
   tell({ state: now }) {
     if (!now) return;
-    state.textContent = SAID[now.status] ?? now.message;
+    state.textContent = STATES[now.status] ?? now.message;
     state.dataset.status = now.status;
   },
 });

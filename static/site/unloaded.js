@@ -1,4 +1,4 @@
-// Says so when a script of the page did not arrive: what it should do would be waited for without a word.
+// Shows a notice when a script of the page could not be loaded.
 (() => {
   const IMPORT = /import.*module/i;
 

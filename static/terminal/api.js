@@ -3,7 +3,7 @@ export class Api {
   #link;
   #answered;
 
-  /** `answered` is told what became of each request. */
+  /** `answered` is called with the outcome of each request. */
   constructor(link, answered = () => {}) {
     this.#link = link;
     this.#answered = answered;

@@ -4,7 +4,7 @@ import { write } from "./format.js";
 const POLL_MS = 1_500;
 
 export class Coming {
-  /** `made` is told the symbols whose past has come since, `complete` when nothing more is to come. */
+  /** `made` is called with the symbols whose past is now complete, `complete` when all are. */
   constructor(strip, made, complete) {
     Object.assign(this, { strip, made, complete });
     this.unmade = strip.dataset.unmade.split(" ").filter(Boolean);

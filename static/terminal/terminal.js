@@ -25,7 +25,7 @@ let panes;
 
 const link = new Link({ csrf: config.csrf, symbols }, { frames, streamReport, restored });
 const connection = new Connection(part("connection"));
-const outage = new Outage(part("outage"), part("outage-said"), document.querySelector(".panes"));
+const outage = new Outage(part("outage"), part("outage-announcement"), document.querySelector(".panes"));
 const incidents = new Incidents(part("incidents"), part("incident"));
 const api = new Api(link, (path, failure) => connection.answered(path, failure));
 const watchlist = new Watchlist(part("watch"), {
@@ -64,7 +64,7 @@ function streamReport({ stream, state, missed, began = [] }) {
   if (missed) panes?.miss(stream);
   if (began.length) {
     begin(stream, began);
-    // Asked at once, another server process may answer that has not heard of it yet.
+    // A request sent at once may be answered by a server process that does not know it yet.
     setTimeout(() => begin(stream, began), ALL_HAVE_HEARD_MS);
   }
 }
@@ -78,7 +78,7 @@ function look() {
   panes?.look(outage.isOut || watchlist.rows.get(shown.symbol).state === "stale");
 }
 
-/** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */
+/** Real prices replace simulated ones, or the other way round: what is shown belongs to another market. */
 function begin(stream, symbols) {
   if (stream === "market") for (const symbol of symbols) watchlist.begin(symbol);
   panes?.begin(stream, symbols);

@@ -127,7 +127,7 @@ def test_no_engine_is_told_with_the_way_out(
     office: Office, clock: Traveller, settings: Settings, redis_url: str
 ) -> None:
     settings.REDIS_URL = redis_url
-    assert "This process has not heard of one since it started" in page(office)
+    assert "This process has not received a report from an engine since it started" in page(office)
     tell(writer="")
     assert "Another process writes the candles of this database" in page(office)
     tell((make_feed_status(),))

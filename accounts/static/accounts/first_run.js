@@ -2,7 +2,7 @@
 import "./copying.js";
 
 const EVERY_MS = 5_000;
-// Whoever has done nothing for so long has gone to do something else.
+// A visitor who has done nothing for so long has left.
 const LOOKS = 240;
 
 const card = document.getElementById("first-run");

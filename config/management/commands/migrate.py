@@ -21,8 +21,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 
 
 class Command(MigrateCommand):
-    """While a migration waits for a table, everybody who comes later waits behind it, even to read. So it
-    gives up early, lets them pass, and tries again."""
+    """While a migration waits for a table, every later query waits behind it, even a read. So it gives up
+    early, lets them pass, and tries again."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -70,7 +70,7 @@ class Command(MigrateCommand):
 
     def _set_bounds(self, database: BaseDatabaseWrapper) -> None:
         if database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
-            # A pooler would hand them on to whoever has the connection next.
+            # A pooler would pass them on to the next user of the connection.
             self.stdout.write(
                 "Behind a pooler a migration cannot bound how long it waits for a table, while others wait"
                 " behind it: run this with the address of PostgreSQL itself in DATABASE_URL."
@@ -90,7 +90,7 @@ class Command(MigrateCommand):
 
 @contextmanager
 def numbers_kept(database: BaseDatabaseWrapper) -> Iterator[None]:
-    """SQLite forgets which numbers it gave to rows that are gone when a migration makes their table anew."""
+    """When a migration rebuilds a table, SQLite forgets the numbers of rows that were deleted."""
     before = numbers_of(database)
     try:
         yield

@@ -101,7 +101,7 @@ class Command(BaseCommand):
             self.watchdog = asyncio.create_task(feed_watchdog(WATCHDOG_S), name="watchdog")
 
         end_on_hangup()
-        # After SIGTERM it does not return: it ends as whoever sent that expects it to.
+        # After SIGTERM it does not return: it ends by that signal, as a supervisor expects.
         server = Server(config, on_serving=serving, on_stopping=stop)
         server.run([listener])
         if not server.started:
@@ -114,7 +114,7 @@ class Prepared(NamedTuple):
     makers: int = 0
     """How many processes the rest of the demo is work for."""
     is_empty: bool = False
-    """Nobody has begun to fill it."""
+    """The database has no instruments and no demo yet."""
 
 
 def prepare(out: OutputWrapper) -> Prepared:
@@ -224,6 +224,6 @@ def _demo(address: str, port: int, staff_link: str | None) -> str:
 
 def _first_steps() -> str:
     steps = {"load": "load_instruments", "superuser": "createsuperuser", "key": "issue_key YOUR_NAME"}
-    # Outside production a command takes instruments for the demo's unless it is told too.
-    told = "" if settings.PRODUCTION else "DEMO=0 "
-    return FIRST_STEPS.format(**{name: told + command(words) for name, words in steps.items()})
+    # Outside production, a command takes instruments for the demo's unless it has DEMO=0 too.
+    without_demo = "" if settings.PRODUCTION else "DEMO=0 "
+    return FIRST_STEPS.format(**{name: without_demo + command(words) for name, words in steps.items()})

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             self.move(
                 options["source"],
                 options["target"],
-                anew=options["anew"],
+                start_over=options["anew"],
                 despite_ledger=options["despite_ledger"],
             )
 

@@ -34,10 +34,10 @@ export class Chart {
     onThemeChange(() => this.paint());
   }
 
-  /** A part is told of colours (`paint`), of other bars (`replaced`), of the last ones that changed (`advanced`), of each
-   * price (`priced`), of the bar that is looked at (`looked`), of a time that is pointed at elsewhere (`pointed`), of
-   * another time zone (`rezoned`), of prices that are stale or fresh again (`aged`), of indicators that need other bars (`reached`), that candles were asked for
-   * (`asked`), that there was no answer (`failed`), and of ticks that candles are missing for (`waited`). */
+  /** The chart calls these methods of a part: `paint` for new colours, `replaced` for other bars, `advanced` when the last
+   * ones changed, `priced` for each price, `looked` for the bar under the pointer, `pointed` for a time under the pointer
+   * of another chart, `rezoned` for another time zone, `aged` when prices become stale or fresh, `reached` when indicators
+   * need other bars, `asked` for a request for candles, `failed` when it fails, and `waited` for ticks that lack candles. */
   add(part) {
     this.parts.push(part);
     return part;
@@ -64,7 +64,7 @@ export class Chart {
     return Boolean(this.forming);
   }
 
-  /** Show an instrument in a timeframe; what comes live meanwhile is added behind. */
+  /** Show an instrument in a timeframe. Live ticks that arrive before its candles are added to them. */
   async show(symbol, digits, timeframe) {
     const wanted = (this.wanted = {});
     const isWanted = () => this.wanted === wanted;

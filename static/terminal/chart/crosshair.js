@@ -20,7 +20,7 @@ export class SharedCrosshair {
 
   #move(side, time, x, isPointedAt) {
     if (isPointedAt && side !== this.#owner) this.#own(side);
-    // A side that was told also says where its crosshair is, whenever its bars move.
+    // The other side reports its crosshair too, whenever its bars move.
     if (side !== this.#owner) return;
     this.#x = x;
     if (time === this.#time) return;

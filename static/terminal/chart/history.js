@@ -18,7 +18,7 @@ export async function barsBefore(ask, beforeMs, intervalMs, firstMs) {
   return [];
 }
 
-/** A page of the website may not follow cursors past one page, but begin anew behind the last bar. */
+/** Pages of the website may not follow cursors, so each request begins after the last bar. */
 async function allBetween(ask, start, end) {
   const bars = [];
   for (;;) {

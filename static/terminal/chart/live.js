@@ -48,7 +48,7 @@ export class Live {
     this.button.hidden = !this.chart.bars.length || (this.scale.scrollPosition() >= 0 && this.isInSight);
   }
 
-  /** Whether the live price is between the ends of the price scale, which somebody may have moved. */
+  /** Whether the live price is between the ends of the price scale, which the user may have moved. */
   get isInSight() {
     const { bars, candles, chart } = this.chart;
     if (chart.priceScale("right").options().autoScale) return true;

@@ -1,4 +1,4 @@
-// Brings in older candles before somebody who drags the chart to the right sees its end.
+// Loads older candles before a user who drags the chart to the right sees its end.
 import { persist } from "../api.js";
 import { PAGE, barOf, barsBefore } from "./history.js";
 import { SECONDS } from "./forming.js";
@@ -73,7 +73,7 @@ async function firstStored(ask) {
   return ohlcv.length ? 1000 * barOf(ohlcv[0]).time : Infinity;
 }
 
-/** Nobody waits for the answer any more. */
+/** The answer is no longer needed. */
 class Gone extends Error {}
 
 function orGone(answer) {

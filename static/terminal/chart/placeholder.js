@@ -9,7 +9,7 @@ const PAUSE_MS = 2_000;
 export class Placeholder {
   constructor(chart, element) {
     const part = (name) => element.querySelector(`[data-part=${name}]`);
-    Object.assign(this, { chart, element, said: part("said"), again: part("again"), failure: null, askedAt: 0 });
+    Object.assign(this, { chart, element, message: part("message"), again: part("again"), failure: null, askedAt: 0 });
     this.again.addEventListener("click", () => chart.reload());
   }
 
@@ -50,7 +50,7 @@ export class Placeholder {
     const { state, element } = this;
     element.hidden = !state;
     element.dataset.state = state;
-    write(this.said, this.words(state));
+    write(this.message, this.words(state));
   }
 
   words(state) {

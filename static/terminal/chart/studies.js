@@ -16,7 +16,7 @@ const MINUS = "\u2212";
 export class Studies {
   constructor(chart, { over, below, row }) {
     Object.assign(this, { chart, over, below, row, shown: new Map() });
-    // Where a pane begins, nobody tells: its size changes with it.
+    // The library has no event for where a pane begins, but its size changes with that.
     this.sizes = new ResizeObserver(() => this.place());
     this.sizes.observe(chart.element);
   }

@@ -8,7 +8,7 @@ export class FeedPane {
   /** `what` is what it is a list of, as in Signals; `nothing` says that there are none. */
   constructor(pane, { what, nothing }) {
     const part = (name) => pane.querySelector(`[data-part=${name}]`);
-    Object.assign(this, { what, nothing, list: part("list"), said: part("said"), note: part("note") });
+    Object.assign(this, { what, nothing, list: part("list"), message: part("message"), note: part("note") });
   }
 
   get focused() {
@@ -20,7 +20,7 @@ export class FeedPane {
     this.list.removeAttribute("aria-busy");
     this.list.replaceChildren(...items);
     const isComing = document.getElementById("coming") !== null;
-    write(this.said, items.length ? "" : isComing ? `${this.what} of the demo are being made.` : this.nothing);
+    write(this.message, items.length ? "" : isComing ? `${this.what} of the demo are being made.` : this.nothing);
   }
 
   /** What is known stays, and says of when it is. */
@@ -29,7 +29,7 @@ export class FeedPane {
     if (this.#renewedMs) return this.tell(`Not updated since ${clock(this.#renewedMs)}. Trying again…`);
     this.list.removeAttribute("aria-busy");
     this.list.replaceChildren();
-    write(this.said, `${this.what} could not be loaded. ${why} Trying again…`);
+    write(this.message, `${this.what} could not be loaded. ${why} Trying again…`);
     return undefined;
   }
 

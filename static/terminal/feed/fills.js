@@ -1,4 +1,4 @@
-// The fills of signals. No frame tells of them, so they are asked for until each is there.
+// The fills of signals. The stream does not report them, so they are polled until each is there.
 const AGAIN_MS = 2000;
 const MOST_ASKED = 50;
 

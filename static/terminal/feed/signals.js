@@ -67,7 +67,7 @@ export class Signals {
     if (this.wanted !== wanted) return;
     this.wanted = null;
     this.known = new Map(found.flatMap(({ items }) => items).map((signal) => [signal.id, signal]));
-    // The stream may have said more than was known when the answer was written.
+    // The stream may be ahead of the answer.
     this.learn(this.heard);
     this.render();
     this.pane.tell(this.words);

@@ -57,7 +57,7 @@ export class FlowDrawing {
     for (const series of [this.sums, this.lone]) series?.applyOptions({ color: tint.accent });
   }
 
-  /** A new zone has other days: the library finds them anew only where points are new. */
+  /** A new zone has other days, which the library computes only for new points. */
   rezone(zone) {
     this.scale.zone = zone;
     for (const series of [this.deltas, this.sums, this.lone]) series?.setData([]);
@@ -74,7 +74,7 @@ export class FlowDrawing {
     this.stretch = null;
   }
 
-  /** The sum of a day begins anew with the day: of whole days it says what delta says. */
+  /** The sum starts from zero each day, so for bars of whole days it equals the delta. */
   #fold(isDaily) {
     if (isDaily === !this.sums) return;
     if (isDaily) {

@@ -1,5 +1,5 @@
-// The order flow of one instrument from the service: the last hours at once, older ones as far as somebody looks,
-// and each minute when it has closed.
+// The order flow of one instrument from the service: the last hours at once, older ones as far as the user
+// scrolls, and each minute when it has closed.
 import { Failure, persist } from "../api.js";
 import { FlowMinutes } from "./minutes.js";
 
@@ -7,7 +7,7 @@ const MOST = 500;
 const MINUTE_MS = 60_000;
 // A minute closes up to two seconds after its end, and is written within another.
 const CLOSED_MS = 4_000;
-// So many answers at most are asked for to fill a chart of days: the rest is another tool's work.
+// The most answers that are requested to fill a chart of days.
 const MOST_PAGES = 8;
 
 export class FlowHistory {
@@ -65,7 +65,7 @@ export class FlowHistory {
     this.#changed(this);
   }
 
-  /** In bars of so many seconds, without the first one while minutes of it are missing. */
+  /** In bars of `seconds`, without the first one while minutes of it are missing. */
   bars(seconds) {
     const bars = this.minutes.bars(seconds);
     const isCut = !this.isComplete && bars.length > 1 && this.minutes.oldest > bars[0].time;

@@ -4,7 +4,7 @@ import { indexAt } from "../chart/zones/shapes.js";
 
 const MINUTE_S = 60;
 const DAY_S = 86_400;
-// Sums of decimals gain digits that nobody traded.
+// Sums of decimals gain spurious digits.
 const exact = (value) => Number(value.toFixed(8));
 const dayOf = (time) => Math.floor(time / DAY_S);
 const bucketOf = (time, seconds) => Math.floor(time / seconds) * seconds;
@@ -31,7 +31,7 @@ export class FlowMinutes {
     return this.#minutes.length === 0;
   }
 
-  /** Minutes as REST has them. What was heard of a minute before it closed gives way. */
+  /** Minutes as REST has them. They replace what the stream sent before they closed. */
   confirm(items) {
     if (!items.length) return;
     const known = new Map(this.#minutes.map((minute) => [minute.time, minute]));
@@ -58,7 +58,7 @@ export class FlowMinutes {
     return true;
   }
 
-  /** An absorption is told when its window ends, which may be the moment at which the next minute begins. */
+  /** An absorption is reported when its window ends, which may be the moment at which the next minute begins. */
   absorb(ms) {
     const minute = this.#minutes.at(-1);
     const time = bucketOf((ms - 1) / 1000, MINUTE_S);
@@ -66,7 +66,7 @@ export class FlowMinutes {
     if (found?.time === time && !found.isClosed) found.absorptions += 1;
   }
 
-  /** Frames were lost, or nobody listened: of the minute that goes on only the running sum is certain. */
+  /** Frames were lost, or the stream was closed: of the current minute only the running sum is certain. */
   miss() {
     this.#isJoining = true;
     const last = this.#minutes.at(-1);
@@ -77,14 +77,14 @@ export class FlowMinutes {
     const last = this.#minutes.at(-1);
     if (last && time < last.time) return null;
     if (last?.time === time) return last.isClosed ? null : last;
-    // What came before the first frame nobody here has heard.
+    // What came before the first frame is unknown.
     const isWhole = !this.#isJoining;
     this.#isJoining = false;
     this.#minutes.push({ time, sold: 0, bought: 0, sum: 0, absorptions: 0, isClosed: false, isWhole });
     return this.#minutes.at(-1);
   }
 
-  /** What the minutes come to in bars of so many seconds. */
+  /** The minutes, summed up in bars of `seconds`. */
   bars(seconds) {
     const bars = [];
     for (const [at, minute] of this.#minutes.entries()) {

@@ -55,7 +55,7 @@ export class OrderFlow {
     this.history?.refresh();
   }
 
-  /** Prices of another series begin: nothing of before belongs to it. */
+  /** Prices of another series begin: nothing earlier belongs to it. */
   begin(symbols) {
     for (const symbol of symbols) this.histories.delete(symbol);
     if (symbols.includes(this.symbol)) this.show(this.symbol);

@@ -1,4 +1,4 @@
-// The page by keyboard. Single keys are left alone while somebody writes or a dialog is open, and with modifiers.
+// The page by keyboard. Single keys are ignored while the user types, in a dialog, and with modifiers.
 import { module, persist } from "../api.js";
 import { keep, kept } from "../page/kept.js";
 
@@ -6,7 +6,7 @@ const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [co
 const OFF = "single-keys-off";
 const STEPS = { ArrowDown: 1, ArrowUp: -1 };
 
-/** What searches is fetched once somebody is at the page, so that it works even if the service goes away later. Until it
+/** The search is fetched once the user acts on the page, so that it works even if the service goes away later. Until it
  * is there, the field takes what is typed. */
 export class PaletteOnDemand {
   #palette;
@@ -38,7 +38,7 @@ export class Shortcuts {
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
     // What was clicked does not keep the arrows; who walks by keyboard stays where they are.
     addEventListener("click", ({ target }) => target.name === "timeframe" && !target.matches(":focus-visible") && target.blur());
-    // Before the panes hear of a key, which may be switched off for them too.
+    // Before the panes receive a key, which may be switched off for them too.
     addEventListener("keydown", (event) => this.press(event), { capture: true });
   }
 

@@ -2,7 +2,7 @@
 import { keep, kept } from "./kept.js";
 
 export class Address {
-  /** `changed` is told what to show when somebody goes back or forward. */
+  /** `changed` is called with what to show when the user goes back or forward. */
   constructor({ symbols, timeframes, symbol, timeframe }, changed) {
     Object.assign(this, { symbols, timeframes });
     const asked = this.read();

@@ -13,7 +13,7 @@ const REASONS = {
   taken_over: "taken over elsewhere",
   stream_closed: "closed in your settings",
 };
-// What of an instrument is not there is said by its pane: the connection is none the worse for it.
+// Failures of one instrument appear in its pane and do not concern the connection.
 const OF_INSTRUMENT = ["quote_unavailable", "symbol_not_found"];
 const ABSENCES = ["silent", "reconnecting"];
 const PANE_OF = { market: "candles", news: "news", signals: "signals", orderflow: "flow" };
@@ -67,9 +67,9 @@ export class Connection {
     this.element.dataset.status = status;
     write(this.summary, status === "live" && latency ? `Live · ${rounded(latency)} ms` : text);
     for (const pane of Object.keys(NAMES)) write(this.items[pane], this.line(pane));
-    // A screen reader hears of changes, not of every measurement.
-    if (text !== this.said && this.said !== undefined) write(this.announce, text.endsWith("…") ? text : `${text}.`);
-    this.said = text;
+    // A screen reader announces changes, not every measurement.
+    if (text !== this.text && this.text !== undefined) write(this.announce, text.endsWith("…") ? text : `${text}.`);
+    this.text = text;
   }
 
   /** live, pending, or why it is not live. */
@@ -102,8 +102,8 @@ export class Connection {
     if (reconnects) parts.push(`${reconnects}\u00a0reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing\u00a0missed" : "something\u00a0was\u00a0missed"}`);
     // What the browser calls a failure says nothing to people.
     const { code, message: why } = this.failures[pane] ?? {};
-    const said = message || (typeof code === "string" && why);
-    if (said) parts.push(said);
+    const reason = message || (typeof code === "string" && why);
+    if (reason) parts.push(reason);
     return `${NAMES[pane]}: ${parts.join("; ")}`;
   }
 }

@@ -1,4 +1,4 @@
-// What this browser remembers of how somebody likes the page. Storage may be switched off: then nothing is remembered.
+// The user's settings of the page, in this browser. If storage is switched off, nothing is remembered.
 const named = (name) => `tickwire-${name}`;
 
 export function kept(name) {

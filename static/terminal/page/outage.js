@@ -1,7 +1,7 @@
 // When no prices come at all: they dim, and the page says how old the last one is.
 import { clock, span, write } from "../format.js";
 
-// A connection that comes back within this time has lost nothing that anybody saw.
+// A connection that comes back within this time has lost nothing visible.
 const GRACE_MS = 2_500;
 const FIRST_GRACE_MS = 6_000;
 export const CAUSES = {

@@ -4,9 +4,9 @@
   // Where workers are not shared (Chrome on Android), the tab has its own.
   const made = new (globalThis.SharedWorker ?? Worker)(worker, { type: "module" });
   made.onerror = () => dispatchEvent(new Event("tickwire:unloaded"));
-  // A request for it that nobody answers is no error.
+  // The browser reports no error for a request that is never answered.
   globalThis.streamsMissed = setTimeout(made.onerror, 20_000);
-  // The port of a shared worker keeps what comes until somebody listens; a worker does not.
+  // The port of a shared worker keeps messages until there is a listener; a worker does not.
   made.port?.postMessage({ say: "hello", csrf, symbols: Object.keys(instruments) });
   globalThis.streamsPort = made.port ?? made;
 }

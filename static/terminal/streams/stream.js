@@ -1,4 +1,4 @@
-// One socket that comes back by itself and goes on where it was: nothing is missed, nothing comes twice.
+// One socket that reconnects and resumes where it was: nothing is missed, nothing comes twice.
 import { Refused } from "./token.js";
 
 const FIRST_PAUSE_MS = 250;

@@ -33,7 +33,7 @@ export class Token {
       headers: { "X-CSRFToken": csrf },
       signal: AbortSignal.timeout(10_000),
     });
-    // A page of another login came meanwhile: the refusal was of the one before.
+    // A page of another login came in between: the refusal was for the previous one.
     if (!answer.ok && csrf !== this.#csrf) return this.#ask();
     if (!answer.ok) throw new Refused(answer.status, await sentence(answer), Number(answer.headers.get("Retry-After")));
     const { token, expires_at } = await answer.json();

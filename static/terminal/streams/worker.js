@@ -57,14 +57,14 @@ function want() {
   flow.want([...new Set(shown.map(({ flow: symbol }) => symbol).filter(Boolean))]);
 }
 
-const said = {
+const handlers = {
   hello(port, { csrf, symbols, flow: symbol }) {
     tabs.set(port, { symbols, flow: symbol });
     if (!token) start(csrf);
     token.useCsrf(csrf);
     want();
     for (const [name, stream] of Object.entries({ market, flow, signals })) {
-      // Whoever logged in or out meanwhile has a page that is served again.
+      // After a login or logout, the page is served again.
       if (stream.state.status === "refused") stream.open();
       port.postMessage({ say: "streamReport", stream: name, state: stream.state });
     }
@@ -90,7 +90,7 @@ const said = {
 };
 
 function serve(port) {
-  port.onmessage = ({ data }) => said[data.say]?.(port, data);
+  port.onmessage = ({ data }) => handlers[data.say]?.(port, data);
 }
 
 if (typeof SharedWorkerGlobalScope === "undefined") serve(self);

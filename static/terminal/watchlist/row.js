@@ -33,7 +33,7 @@ export class Row {
     this.draw();
   }
 
-  /** Prices of another series begin: nothing of before is true of them. */
+  /** Prices of another series begin: nothing earlier applies to them. */
   forget() {
     Object.assign(this, { dayMs: null, previousClose: null, low: null, high: null, hourMs: null, closes: [], bid: null, last: null, quotedMs: null, time: undefined, change: null });
     for (const name of ["bid", "ask", "change", "session"]) write(this.cells[name], "");
@@ -94,7 +94,7 @@ export class Row {
     this.turn(Math.round(100 * this.change));
   }
 
-  /** What is open and has said nothing for too long: only the service knows what became of it. */
+  /** Open, but without a message for too long: only the service knows why. */
   isSilent(now) {
     return this.state === "open" && now - this.heardAt > this.staleAfterMs;
   }

@@ -17,7 +17,7 @@ const FIRST = { name: "name", change: "-change" };
 const ARIA = { name: { name: "ascending", "-name": "descending" }, change: { "-change": "descending", change: "ascending" } };
 
 export class Watchlist {
-  /** `choose` shows an instrument, `pass` does on the way to another; `learn` is told what else the service says. */
+  /** `choose` shows an instrument, `pass` does on the way to another; `learn` receives the other facts of the service. */
   constructor(pane, { api, address, instruments, basis, choose, pass, learn }) {
     Object.assign(this, { pane, api, address, pass, learn });
     this.table = pane.querySelector("table");
@@ -76,7 +76,7 @@ export class Watchlist {
     this.table.parentElement.scrollTop = 0;
   }
 
-  /** Only when somebody asked for it or a market opened or closed: rows do not jump with every price. */
+  /** Only when the user asks for it or a market opens or closes: rows do not jump with every price. */
   arrange() {
     const found = sections([...this.rows.values()], { sort: this.sort, favourites: this.favourites, query: this.search.value });
     const bodies = found.map(({ title, rows }) => {

@@ -1,4 +1,4 @@
-// Keeps the page as things are while somebody looks at it: every minute, and as soon as somebody looks again.
+// Renews the page while it is visible: every minute, and as soon as it becomes visible again.
 const EVERY_MS = 60_000;
 const content = document.getElementById("content");
 

@@ -55,7 +55,7 @@ class Process:
 
     def tell(self) -> None:
         slots = [(name, 1, LIMIT, order) for name, order in self.slots.items()]
-        self.call(("tell", slots), ("told",))
+        self.call(("tell", slots), ("complete",))
 
     def tell_of_many(self) -> None:
         numbers = range(1, 2001)

@@ -258,8 +258,8 @@ def test_empty_panes_say_so(ticker: Ticker, open_page: OpenPage) -> None:
         "No signals yet. New signals appear here as they are published."
     )
     expect(said(page, "news")).to_have_text("No news yet. Items appear here as they are published.")
-    assert is_whole(page, "#signals-pane .said")
-    assert is_whole(page, "#news-pane .said")
+    assert is_whole(page, "#signals-pane .message")
+    assert is_whole(page, "#news-pane .message")
 
 
 def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, open_page: OpenPage) -> None:
@@ -279,7 +279,7 @@ def test_panes_that_fail_say_so_and_come_back(ticker: Ticker, publisher: User, o
 
 
 def said(page: Page, pane: str) -> Any:
-    return page.locator(f"#{pane}-pane .said")
+    return page.locator(f"#{pane}-pane .message")
 
 
 UNITS = """async () => {

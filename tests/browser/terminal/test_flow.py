@@ -148,10 +148,10 @@ def test_pane_says_that_there_is_none_or_that_it_cannot_be_had(ticker: Ticker, o
     page.route("**/api/orderflow/BTCUSD?*", lambda route: route.fulfill(json={"items": [], "count": 0}))
     page.route("**/api/orderflow/EURUSD?*", lambda route: route.fulfill(body="no answer of the service"))
     page.goto("/")
-    word = live(page).locator("#flow-pane .said")
+    word = live(page).locator("#flow-pane .message")
     nothing = "BTCUSD has no order flow yet. It is computed from live prices, minute by minute."
     expect(word).to_have_text(nothing)
-    assert is_whole(page, "#flow-pane .said")
+    assert is_whole(page, "#flow-pane .message")
 
     page.get_by_role("button", name="EURUSD").click()
 

@@ -162,7 +162,7 @@ def test_line_breaks_at_gaps_and_at_midnight_utc(charted_flow: Page) -> None:
 
 
 def said(page: Page) -> Locator:
-    return page.locator("#flow-pane .said")
+    return page.locator("#flow-pane .message")
 
 
 def test_pane_says_since_when_order_flow_is_known_and_leads_there(charted_flow: Page) -> None:

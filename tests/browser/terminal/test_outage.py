@@ -245,7 +245,7 @@ def test_every_number_of_an_outage_is_dim_or_says_its_age(
     # For those who see, it is a skeleton while prices come, and words in an outage.
     page.route("**/api/market/EURUSD?*", lambda route: None)
     choose(page, "EURUSD")
-    waits = "#price [data-part=said]"
+    waits = "#price [data-part=message]"
     expect(page.locator(waits)).to_have_text("Loading the prices of EURUSD…")
     assert style(page, waits, "clipPath") == "none"
     expect(page.locator("#chart-caption")).to_have_text("EURUSD: waiting for candles.")

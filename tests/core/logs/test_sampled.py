@@ -187,7 +187,7 @@ def test_what_lasts_is_told_once_a_minute_with_how_often(
     for tenth in range(1250):
         clock.now_s = tenth / 10
         trouble.tell(OSError("away"))
-    again = f"{TEXT}: away (599 times more since it was last told)"
+    again = f"{TEXT}: away (599 times more since it was last logged)"
     assert caplog.messages == [f"{TEXT}: away", again, again]
 
 

@@ -84,7 +84,7 @@ async def test_another_packing_is_refused_unread(server: FeedServer, names: str)
     for _ in names.split(", ")[1:]:
         body = gzip.compress(body)
     server.paths["/feed"] = reply(body, Content_Encoding=names)
-    assert await refused(fetch(server)) == f"the answer is packed in a way nobody asked for ({names})"
+    assert await refused(fetch(server)) == f"the answer is packed in a way that was not asked for ({names})"
 
 
 async def test_others_have_the_loop_between_two_chunks_that_came_together() -> None:

@@ -179,7 +179,7 @@ def test_instruments_that_nobody_may_push_are_told(settings: Settings) -> None:
 
     # Whoever holds it may publish on what it sends, and nobody can tell.
     key, _ = issue_ingest_key("bridge", by="test")
-    assert only_fault(check_prices()) == ("warn", "Ingest keys that belong to nobody: 1 (bridge).")
+    assert only_fault(check_prices()) == ("warn", "Ingest keys without an owner: 1 (bridge).")
 
     revoke_ingest_key(key, by="test")
     assert faults(check_prices()) == []

@@ -227,4 +227,4 @@ def test_trust_in_everybody_is_a_fault_though_the_proxy_adds_the_true_address(
     with fake_proxy(credulous.port, certificate) as url:
         (fault,) = [each for each in look(url) if each.level == "fail"]
     assert "A client can choose the address" in fault.says
-    assert "nothing but the address of the proxy" in fault.fix
+    assert "only the address of the proxy" in fault.fix

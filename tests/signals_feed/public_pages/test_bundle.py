@@ -125,7 +125,7 @@ def test_pages_tell_who_witnessed_the_ledger_and_which_signals_before_their_end(
     assert re.search(r"witness\.example</dt><dd>3 entries", Client().get("/ledger").text)
     assert "saw 1 of 2 before they ended" in Client().get("/publishers/anna").text
     settings.WITNESSES = []
-    assert "not yet witnessed by anybody else" in Client().get("/ledger").text
+    assert "no independent witness yet" in Client().get("/ledger").text
     assert witnessed() == {early.pk: False, late.pk: False}
 
 

@@ -252,7 +252,7 @@ def test_page_has_the_numbers_of_the_scorecard_and_the_latest_signals(anna: User
     assert figure(shown, "Win rate") == "50.0%"
     assert figure(shown, "Average result") == "+0.33\xa0R"
     assert figure(shown, "By luck alone") == "–"
-    assert "not told apart from luck" in figure(shown, "Verdict")
+    assert "not distinguishable from luck" in figure(shown, "Verdict")
     assert figure(shown, "Deepest drawdown") == "1.00\xa0R"
     assert figure(shown, "Best excursion") == "+1.81\xa0R"
     assert "3 closed signals, 1 active" in shown

@@ -40,7 +40,7 @@ def test_page_is_public_and_ours(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("/publishers", "Nobody has published a signal yet"), ("/ledger", "The ledger is empty until")],
+    [("/publishers", "No signal has been published yet"), ("/ledger", "The ledger is empty until")],
 )
 def test_page_is_there_before_the_first_signal(path: str, words: str) -> None:
     assert words in Client().get(path, headers=BROWSER).text

@@ -60,7 +60,7 @@ def test_it_has_the_figures_of_the_scorecard() -> None:
     ("won", "lost", "verdict"),
     [
         (1, 28, "Too few to judge: under 30 episodes have ended"),
-        (1, 29, "Not told apart from luck"),
+        (1, 29, "Not distinguishable from luck"),
         (24, 9, "At least "),
         (29, 1, "Proven: by luck alone fewer than 1 in "),
     ],

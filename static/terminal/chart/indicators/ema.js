@@ -12,7 +12,7 @@ export const ema = {
   },
 };
 
-/** After so many lengths nothing is to be seen any more of where it began. */
+/** The number of lengths after which its start no longer shows. */
 export const SETTLED = 4;
 export const START = { count: 0, sum: 0, value: undefined };
 

@@ -1,7 +1,7 @@
 // Computes an indicator along the bars, and again only where they have changed.
 export class Running {
   /** `indicator` is pure: `begin()`, and `next(state, bars, at, settings)` answers what follows and the values there;
-   * `reach(settings, seconds)` says how many bars of so many seconds it takes before a value. */
+   * `reach(settings, seconds)` says how many bars of that length it takes before a value. */
   constructor(indicator, settings) {
     Object.assign(this, { indicator, settings, states: [], values: [] });
   }

@@ -7,15 +7,15 @@ const EDGE_PX = 16;
 const BETWEEN_PX = 16;
 const SMALL = { weight: 500, size: 12 };
 
-/** `said` are the phrases of the legend, `studies` the indicators that are drawn. */
-export async function savePicture(chart, zoned, { name, said, studies }) {
+/** `phrases` are those of the legend, `studies` the indicators that are drawn. */
+export async function savePicture(chart, zoned, { name, phrases, studies }) {
   const drawn = chart.chart.takeScreenshot(true);
   const scale = drawn.width / chart.element.clientWidth;
   const width = drawn.width / scale;
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
   const inColour = (titles, mainColour) => titles.map((title) => ({ title, mainColour }));
-  const rows = [inColour(circumstances(chart), chart.tint.soft), inColour(said, chart.tint.text), studies];
+  const rows = [inColour(circumstances(chart), chart.tint.soft), inColour(phrases, chart.tint.text), studies];
   const named = lined(pen, rows, width - 2 * EDGE_PX);
   const head = HEAD_PX + LINE_PX * (named.at(-1)?.line ?? 0);
   canvas.width = drawn.width;
@@ -35,7 +35,7 @@ export async function savePicture(chart, zoned, { name, said, studies }) {
   offer(blob, `${chart.symbol}-${chart.timeframe}-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}Z.png`);
 }
 
-/** What whoever gets the picture cannot see in it. */
+/** Facts that the picture itself does not show. */
 function circumstances({ chart, element }) {
   const pane = element.closest(".pane");
   return [

@@ -1,4 +1,4 @@
-// The chart by keyboard. Keys that write something are left alone while somebody writes.
+// The chart by keyboard. Character keys are ignored while the user types.
 const TOOLS = { KeyL: "log", KeyR: "live", KeyS: "picture", KeyF: "fullscreen" };
 const WRITING = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable], dialog";
 

@@ -15,7 +15,7 @@ export class Toolbar {
     this.button("log", () => this.scale(!this.isLog));
     this.button("picture", async () => {
       const { savePicture } = await import("./picture.js");
-      savePicture(this.chart, this.zoned, { ...this.facts(), said: this.said(), studies: this.studies.inOrder() });
+      savePicture(this.chart, this.zoned, { ...this.facts(), phrases: this.phrases(), studies: this.studies.inOrder() });
     });
     this.button("fullscreen", () => this.fill());
     this.tool("fullscreen").hidden = !document.fullscreenEnabled;
@@ -24,10 +24,10 @@ export class Toolbar {
     this.offerIndicators(pane.querySelector("[data-part=indicators]"), pane.querySelector("#indicator-choice"));
   }
 
-  /** What the legend says of the last candle: a picture has no crosshair that would tell of which other one. */
-  said() {
+  /** What the legend says of the last candle: a picture has no crosshair to show that it is about another one. */
+  phrases() {
     this.chart.chart.clearCrosshairPosition();
-    // The library tells of it later.
+    // The library's own event comes later.
     this.chart.tell("pointed");
     return [...this.pane.querySelectorAll("[data-part=legend] > .phrase")].map(({ textContent }) => textContent);
   }

@@ -1,4 +1,4 @@
-// The labels of zones: which are wanted, where there is room, and what is said of those for which there is none.
+// The labels of zones: which are wanted, where there is room, and the text for those that have none.
 import { signed } from "../../format.js";
 import { placeLabels } from "./labels.js";
 

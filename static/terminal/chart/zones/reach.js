@@ -1,5 +1,5 @@
-// Shows a signal: in a timeframe in which there are candles of it, and with all of it in sight. Fetched when somebody
-// picks one.
+// Shows a signal: in a timeframe in which there are candles of it, and with all of it in sight. Fetched when the
+// user picks one.
 import { SECONDS } from "../forming.js";
 import { NEWEST } from "../history.js";
 import { shapesOf } from "./shapes.js";

@@ -20,7 +20,7 @@ export class SignalZones {
     chart.chart.subscribeClick(({ point, paneIndex }) => this.#point(paneIndex ? undefined : point));
   }
 
-  /** Of the instrument that is shown. `wanted` brings one of them into sight, if somebody picked it. */
+  /** Of the instrument that is shown. `wanted` brings one of them into sight, if the user picked it. */
   draw(signals) {
     this.signals = signals;
     this.wanted?.();

@@ -299,7 +299,7 @@ async def cut(_: Request, reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (says(gzip.compress(b"[]"), Content_Encoding="gzip"), r"packed in a way nobody asked for \(gzip\)"),
+        (says(gzip.compress(b"[]"), Content_Encoding="gzip"), r"a way that was not asked for \(gzip\)"),
         (pour, f"{MAX_BYTES:,}"),
         (cut, "connection failed"),
     ],
