@@ -19,18 +19,18 @@ prepare()
 django.setup(set_prefix=False)
 
 from accounts.short_path import find  # noqa: E402
+from core.contract.errors import ApiError, NotFound, new_request_id, refusal_answer  # noqa: E402
 from core.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.consumer import IngestConsumer  # noqa: E402
 from market.streams.consumer import StreamConsumer  # noqa: E402
 from market.streams.market_streams import candles, order_flow, prices  # noqa: E402
 from news.stream import news  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
-from serving.api_handler import ApiHandler  # noqa: E402
+from serving.api_handler import ApiHandler, send_response  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.http.short_path import STATE_NAME, ShortPath  # noqa: E402
 from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness import PATHS, answer_probe  # noqa: E402
-from serving.websocket.absent import ask_for_websocket, refuse_stream  # noqa: E402
 from signals_feed.stream import signals  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
@@ -94,6 +94,44 @@ class SocketRouter(URLRouter):  # type: ignore[misc]
         route = next(each for each in self.routes if each.pattern.match(path))
         answer: Awaitable[None] = route.callback(scope, receive, send)
         return answer
+
+
+# Answers to requests for a stream that does not exist, or without the WebSocket protocol. ASGI
+# can answer a handshake like any other request.
+HTTP_RESPONSE = "websocket.http.response"
+
+
+class NoStream(NotFound):
+    message = "There is no stream at this path. /docs/streams lists all of them."
+
+
+class NeedsWebSocket(ApiError):
+    """As the server itself refuses a handshake in another version."""
+
+    status_code, code = 426, "invalid_upgrade"
+    message = "This path is a stream: connect to it with a WebSocket client. /docs/streams shows how."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+
+
+async def refuse_stream(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    if HTTP_RESPONSE not in (scope.get("extensions") or {}):
+        # Such a server makes a bare 403 of it.
+        await send({"type": "websocket.close"})
+        return
+
+    async def send_instead(message: dict[str, Any]) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    response = refusal_answer(NoStream(), new_request_id()).as_response("GET", {})
+    await send_response(response, receive, send_instead)
+
+
+async def ask_for_websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    answer = refusal_answer(NeedsWebSocket(), new_request_id())
+    await send_response(answer.as_response(scope["method"], {}), receive, send)
 
 
 answer_socket = SocketRouter([*SOCKETS, re_path("", refuse_stream)])  # type: ignore[arg-type]

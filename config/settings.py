@@ -116,7 +116,7 @@ TEMPLATES = [
         "APP_DIRS": True,
         "OPTIONS": {
             "libraries": {
-                "commands": "core.template_tags",
+                "commands": "pages.template_tags",
                 "contact": "pages.template_tags",
                 "figures": "signals_feed.figures",
                 "link_preview": "pages.template_tags",
@@ -456,11 +456,11 @@ ACCOUNT_FORMS = {
     "reauthenticate": "accounts.login.forms.ReauthenticateForm",
 }
 MFA_FORMS = {
-    "authenticate": "accounts.login.factor_pages.CodeForm",
-    "reauthenticate": "accounts.login.factor_pages.ConfirmByCodeForm",
-    "activate_totp": "accounts.login.factor_pages.ActivateAppForm",
-    "add_webauthn": "accounts.login.factor_pages.AddPasskeyForm",
-    "edit_webauthn": "accounts.login.factor_pages.RenamePasskeyForm",
+    "authenticate": "accounts.login.pages.CodeForm",
+    "reauthenticate": "accounts.login.pages.ConfirmByCodeForm",
+    "activate_totp": "accounts.login.pages.ActivateAppForm",
+    "add_webauthn": "accounts.login.pages.AddPasskeyForm",
+    "edit_webauthn": "accounts.login.pages.RenamePasskeyForm",
 }
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """The errors of an unavailable database, and queries that are compiled once."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import Error, InterfaceError, OperationalError, connection
-from django.db.models import QuerySet
+from django.db.models import F, Manager, Model, QuerySet
 from django.db.utils import InternalError as DatabaseRefusal
 
 from core.contract.errors import Overloaded
@@ -36,3 +36,12 @@ class CompiledQuery:
             cursor.execute(self._sql, self._params)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
+
+
+M = TypeVar("M", bound=Model)
+
+
+def spend(uses: Manager[M], limit: int, **whose: Any) -> bool:
+    """Count one use if the day's allowance has room; the row count decides, so races cannot."""
+    uses.get_or_create(**whose)
+    return uses.filter(**whose, used__lt=limit).update(used=F("used") + 1) == 1

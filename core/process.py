@@ -1,16 +1,23 @@
-"""The start and the end of a process: it waits for a database that is still starting, hides the objects of
-the start from the garbage collector, and stops within a deadline even where the database hangs."""
+"""The life of a process: it waits for a database that is still starting, hides the objects of the start from
+the garbage collector, reports to systemd, logs uncaught exceptions, and stops within a deadline even if the
+database hangs."""
 
+import asyncio
 import gc
 import logging
 import os
 import signal
+import socket
 import sqlite3
+import sys
 import threading
 import time
-from types import FrameType
+from contextlib import suppress
+from functools import cache
+from types import FrameType, TracebackType
 
 import psycopg
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import OperationalError, connection
 from django.db.migrations import Migration
@@ -169,3 +176,60 @@ def _end(seconds: float) -> None:
         seconds,
     )
     os._exit(1)
+
+
+# Reports to systemd, if it started this process with Type=notify, that the service is ready and alive:
+# several times within the time of a watchdog, so that one late report costs nothing.
+SIGNS = 4
+
+
+def tell_ready() -> None:
+    """Called again, it changes nothing."""
+    _tell(b"READY=1")
+
+
+async def feed_watchdog(within_s: float) -> None:
+    """Until cancelled: a process whose loop stands still for so long is killed by systemd. This is asked for
+    here, because a WatchdogSec of the unit would also kill an earlier release, which feeds none."""
+    _tell(b"WATCHDOG_USEC=%d" % (within_s * 1_000_000))
+    while settings.NOTIFY_SOCKET:
+        # Not waiting for a systemd that does not read.
+        _tell(b"WATCHDOG=1", socket.MSG_DONTWAIT)
+        await asyncio.sleep(within_s / SIGNS)
+
+
+def _tell(what: bytes, flags: int = 0) -> None:
+    path = settings.NOTIFY_SOCKET
+    if not path:
+        return
+    # A name that begins with @ is no file: the kernel has it with a zero byte instead.
+    address = f"\0{path[1:]}" if path.startswith("@") else path
+    with suppress(OSError):
+        _socket().sendto(what, flags, address)
+
+
+@cache
+def _socket() -> socket.socket:
+    """Kept, because a process without a free descriptor lives too."""
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+# Uncaught exceptions become log lines without secrets; Python would print them as they are.
+def log_uncaught() -> None:
+    """For processes that serve. At a terminal, the plain traceback is more useful."""
+    sys.excepthook = _log_end
+    threading.excepthook = _log_thread
+
+
+def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, at)
+    else:
+        logger.critical("This process ends by a fault: %s", error, exc_info=(kind, error, at))
+
+
+def _log_thread(end: threading.ExceptHookArgs) -> None:
+    if end.exc_value is not None and end.exc_type is not SystemExit:
+        name = end.thread.name if end.thread is not None else "unknown"
+        info = (end.exc_type, end.exc_value, end.exc_traceback)
+        logger.error("A thread ended by a fault: %s", end.exc_value, exc_info=info, extra={"of": name})

@@ -13,8 +13,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 
-from core.daily_allowance import spend
-from core.database import UNANSWERED
+from core.database import UNANSWERED, spend
 from core.http import HttpFailed, bounded, open_client, quoted, request, retry_after_s, tls
 from core.threads import in_thread_promptly
 from news.language import PROTOCOLS

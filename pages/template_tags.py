@@ -1,4 +1,4 @@
-"""Tags of templates: where users reach the operator, and what previews of links show of a page."""
+"""Tags of templates: how users reach the operator, commands to type, and the facts of link previews."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.utils.safestring import SafeString
+
+from core.program import command
 
 register = template.Library()
 TITLE = re.compile(r"<title>(.*?) · Tickwire</title>", re.DOTALL)
@@ -30,3 +32,7 @@ def previewed(context: Any, content: str) -> SafeString:
         found = pattern.search(content)
         context[name] = unescape(found[1]) if found else ""
     return SafeString(content)
+
+
+# What to type, as it works here: `{% command "issue_key NAME" %}`.
+register.simple_tag(command)

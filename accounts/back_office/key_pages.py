@@ -30,7 +30,7 @@ from accounts.keys.issuing import (
     revoke_key,
     roll_key,
 )
-from accounts.login.answers import tell_of_staff
+from accounts.login.mails import tell_of_staff
 from accounts.models import Account, ApiKey, Key
 from accounts.panel.keys import IssueKeyForm
 from accounts.rights import PowerRefused

@@ -15,7 +15,7 @@ from django.utils.timezone import localtime
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import refuse_invisible
-from accounts.login.answers import send_answer
+from accounts.login.mails import send_answer
 from accounts.models import LONGEST_REASON
 
 from .staff_pages import M, StaffAdmin, button, label

@@ -27,8 +27,14 @@ from core.events.event_feed import EventFeed, feed
 from core.sealing import all_peppers
 from core.threads import in_thread, in_thread_promptly
 
-from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token
-from .caller import Caller, find_browser_caller, find_caller
+from .caller import (
+    BROWSER_TOKEN_LEAD,
+    BrowserToken,
+    Caller,
+    find_browser_caller,
+    find_caller,
+    read_browser_token,
+)
 
 logger = logging.getLogger(__name__)
 LOADED_AT_ONCE = 10_000

@@ -14,7 +14,7 @@ from accounts.keys.caller import Caller
 from accounts.models import AiUsage, VisitorAiUsage
 from core.addresses import network_of
 from core.contract.errors import AiQuotaExceeded, RateLimitExceeded
-from core.daily_allowance import spend
+from core.database import spend
 from core.times import hours_and_minutes
 
 from .redis_window import RedisWindow

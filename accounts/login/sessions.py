@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 
-from accounts.keys.browser_tokens import BrowserToken, issue_browser_token
+from accounts.keys.caller import BrowserToken, issue_browser_token
 from accounts.limits.window import MemoryWindow
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of

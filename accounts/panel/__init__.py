@@ -1,6 +1,6 @@
 """The pages on which people look after their own account."""
 
-from accounts.login.answers import address_for_answers
+from accounts.login.mails import address_for_answers
 
 from .requests import PersonRequest, post_only
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.form_fields import OneLineField
 from accounts.keys.caller import PAGE_STREAMS, is_of_keys
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
-from accounts.login.answers import address_for_answers
+from accounts.login.mails import address_for_answers
 from accounts.models import LONGEST_REASON, TIER_LIMITS, Account, AiUsage, ApiKey, Tier, UsageCounts
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
 from accounts.open_streams.stream_slots import OpenStream, StreamDetails

@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection
 import django
 import uvicorn
 
-from core.process import wait_for_database
-from core.uncaught import log_uncaught
+from core.process import log_uncaught, wait_for_database
 from serving.metrics.worker_link import worker_link
 from serving.server import Server
 

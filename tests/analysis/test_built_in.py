@@ -12,12 +12,11 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from analysis.analysts import identifiers_of_healthy
+from analysis.analysts import identifiers_of_healthy, invented_numbers
 from analysis.answer import Analysis, Driver
 from analysis.built_in import agreement, analyse, clarity, levels_of, turns
 from analysis.drivers import Flows, atr, ema, percentile, weigh_news
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
-from analysis.opinion import invented_numbers
 from core.times import MINUTE_MS, iso_ms
 from market.prices.records import CandlesEnded, SeriesBegan, TickAccepted
 from news.labels import sentiment_label

@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
 from accounts.key_text import generate_key
-from accounts.keys.browser_tokens import issue_browser_token
+from accounts.keys.caller import issue_browser_token
 from config.environment import Environment
 from config.environment.variables import VARIABLES
 from config.logging import line_formatter

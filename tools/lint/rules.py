@@ -29,7 +29,7 @@ TEXTS = ("accounts.page_tokens", "accounts.demo_login", "accounts.known_device",
 # Modules, or packages with all that is in them: tested as tables.
 PURE = {
     "accounts": "key_text",
-    "analysis": "answer built_in drivers facts opinion samples",
+    "analysis": "answer built_in drivers facts",
     "core": "events.kinds plain_json steady_clock",
     "demo": "publisher_rules",
     "instruments": "facts hours sheets sources",

@@ -13,10 +13,16 @@ from django.db import connection
 
 from core.addresses import host_is_loopback
 from core.deadlines import patient
-from core.process import end_on_hangup, pending_migrations, refuse_unfinished, wait_for_database
+from core.process import (
+    end_on_hangup,
+    feed_watchdog,
+    log_uncaught,
+    pending_migrations,
+    refuse_unfinished,
+    tell_ready,
+    wait_for_database,
+)
 from core.program import command
-from core.systemd import feed_watchdog, tell_ready
-from core.uncaught import log_uncaught
 from demo.login import fresh_link
 from demo.past import DemoMakers
 from demo.people import demo_keys

@@ -14,10 +14,17 @@ from core.background import cancel_and_wait, first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
-from core.process import end_on_hangup, end_within, pending_migrations, refuse_unfinished, wait_for_database
+from core.process import (
+    end_on_hangup,
+    end_within,
+    feed_watchdog,
+    log_uncaught,
+    pending_migrations,
+    refuse_unfinished,
+    tell_ready,
+    wait_for_database,
+)
 from core.program import command
-from core.systemd import feed_watchdog, tell_ready
-from core.uncaught import log_uncaught
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.management.engine_health import engine_health

@@ -15,7 +15,6 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.key_text import derive_key, is_well_formed
-from accounts.keys.browser_tokens import issue_browser_token, read_browser_token
 from accounts.keys.caller import (
     NO_KEY,
     PAGE_REQUESTS,
@@ -23,7 +22,9 @@ from accounts.keys.caller import (
     Allowances,
     Caller,
     find_browser_caller,
+    issue_browser_token,
     of_pages,
+    read_browser_token,
 )
 from accounts.models import Account, PageSession, User
 from core.events.kinds import EventKind

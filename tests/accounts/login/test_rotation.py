@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from accounts.keys.browser_tokens import issue_browser_token, read_browser_token
+from accounts.keys.caller import issue_browser_token, read_browser_token
 from accounts.models import PageSession, User
 from accounts.secrets import Seal, reseal_all, reseal_some
 from core.threads import in_thread

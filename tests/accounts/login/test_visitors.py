@@ -9,8 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.keys.browser_tokens import read_browser_token
-from accounts.keys.caller import Caller, find_browser_caller
+from accounts.keys.caller import Caller, find_browser_caller, read_browser_token
 from accounts.login import sessions
 from accounts.models import Account, PageSession, User
 from core.addresses import network_of

@@ -7,8 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from accounts.keys.browser_tokens import read_browser_token
-from accounts.keys.caller import find_browser_caller
+from accounts.keys.caller import find_browser_caller, read_browser_token
 from accounts.models import User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent

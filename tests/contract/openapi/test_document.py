@@ -196,7 +196,7 @@ def test_document_knows_every_code_that_is_raised() -> None:
     # The door for pushed ticks, which has a page of its own, and our pages' tokens are no part of it.
     # Bodies, which no path of the contract takes, and requests for streams are refused before it.
     apart = (
-        "serving.websocket.absent",
+        "config.asgi",
         "market.push.",
         "accounts.login.sessions",
         "pages.handler",

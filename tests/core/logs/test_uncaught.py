@@ -16,7 +16,7 @@ FAULT = """
 import threading
 import django
 django.setup()
-from core.uncaught import log_uncaught
+from core.process import log_uncaught
 log_uncaught()
 def fail():
     raise ValueError("no {key}")

@@ -15,8 +15,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
+from core.process import feed_watchdog, tell_ready
 from core.program import EvenUnread, NoFolder, command, operator, take_data_folder
-from core.systemd import feed_watchdog, tell_ready
 from tests.patience import PATIENCE_S
 
 

@@ -15,9 +15,8 @@ import msgspec
 import pytest
 from django.db import OperationalError
 
-from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
 from accounts.keys.cache import ApiKeyCache, key_cache
-from accounts.keys.caller import Allowances, Caller
+from accounts.keys.caller import BROWSER_TOKEN_LEAD, Allowances, Caller
 from accounts.open_streams import Slot, SlotRefusal, open_streams
 from core.contract.errors import Overloaded
 from core.events.event_feed import EventFeed

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from accounts.keys import browser_tokens, cache
-from accounts.keys.browser_tokens import LIVES_S
+from accounts.keys.caller import LIVES_S
 from accounts.limits.tiers import change_tier, save_user_access
 from accounts.models import Account, User
 from accounts.open_streams import open_streams

@@ -1,9 +1,11 @@
-"""The pages on which second factors change. They stand before allauth's own at the same addresses, because
-each change is kept as an event and sent by mail, and neither may be had without end."""
+"""Pages that replace those of allauth at the same addresses. Pages that send mails say so where none can be
+sent (EMAIL_URL=dummymail://), instead of promising one; changes of second factors are limited."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from allauth.account import views
 from allauth.decorators import rate_limit
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
@@ -12,14 +14,35 @@ from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.totp.views import activate_totp, deactivate_totp
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponseBase
-from django.urls import path
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import path, re_path
 
 from accounts.form_fields import OneLineField
 from accounts.models import User
 
 
+def needs_mail(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
+        if settings.MAILS_ARE_SENT:
+            return view(request, *args, **options)
+        return render(request, "account/no_mail.html", status=403)
+
+    return answer
+
+
+class ConfirmAddressPage(views.ConfirmEmailView):  # type: ignore[misc]
+    """Any page could have a picture whose address is such a link: to open it changes nothing."""
+
+    def logout_other_user(self, confirmation: Any) -> None:
+        if self.request.method == "POST":
+            super().logout_other_user(confirmation)
+
+
+# Pages on which second factors change: each change is kept as an event and sent by mail, so both are limited.
 class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
     name = OneLineField(help_text="A name by which you recognise it, such as “phone” or “blue key”.")
 
@@ -67,9 +90,17 @@ def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 
 
 urlpatterns = [
-    path("totp/activate/", limited(activate_totp), name="mfa_activate_totp"),
-    path("totp/deactivate/", limited(deactivate_totp), name="mfa_deactivate_totp"),
-    path("recovery-codes/generate/", limited(generate_recovery_codes), name="mfa_generate_recovery_codes"),
-    path("webauthn/add/", limited(add_webauthn), name="mfa_add_webauthn"),
-    path("webauthn/keys/<int:pk>/remove/", limited(remove_webauthn), name="mfa_remove_webauthn"),
+    path("signup/", needs_mail(views.signup), name="account_signup"),
+    path("email/", needs_mail(views.email), name="account_email"),
+    path("confirm-email/", needs_mail(views.email_verification_sent), name="account_email_verification_sent"),
+    re_path(r"^confirm-email/(?P<key>[-:\w]+)/$", ConfirmAddressPage.as_view(), name="account_confirm_email"),
+    path("password/reset/", needs_mail(views.password_reset), name="account_reset_password"),
+    path("password/reset/done/", needs_mail(views.password_reset_done), name="account_reset_password_done"),
+    path("2fa/totp/activate/", limited(activate_totp), name="mfa_activate_totp"),
+    path("2fa/totp/deactivate/", limited(deactivate_totp), name="mfa_deactivate_totp"),
+    path(
+        "2fa/recovery-codes/generate/", limited(generate_recovery_codes), name="mfa_generate_recovery_codes"
+    ),
+    path("2fa/webauthn/add/", limited(add_webauthn), name="mfa_add_webauthn"),
+    path("2fa/webauthn/keys/<int:pk>/remove/", limited(remove_webauthn), name="mfa_remove_webauthn"),
 ]
