@@ -51,7 +51,7 @@ from accounts.usage import near_limits
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .back_office.key_pages import ApiKeyAdmin, OwnerTold
+from .back_office.key_pages import ApiKeyAdmin, MailsOwner
 from .back_office.request_pages import RequestAdmin
 from .back_office.staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin, button
 from .models import ApiKey
@@ -114,7 +114,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(OwnerTold, StaffAdmin[Account]):
+class AccountAdmin(MailsOwner, StaffAdmin[Account]):
     owner = "user"
     decides_about_owner = True
     never = ("delete",)
@@ -412,7 +412,7 @@ class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
 
 
 @admin.register(User)
-class UserAdmin(OwnerTold, DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
+class UserAdmin(MailsOwner, DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     owner = ITSELF
     never = ("delete",)
     """Deactivate instead: what a user did stays on record."""
@@ -498,7 +498,7 @@ admin.site.unregister(UserSession)
 
 
 @admin.register(EmailAddress)
-class EmailAddressAdmin(OwnerTold, StaffAdmin[Model]):
+class EmailAddressAdmin(MailsOwner, StaffAdmin[Model]):
     owner = "user"
     list_display = ("email", "user", "primary", "verified")
     list_select_related = ("user",)
@@ -520,7 +520,7 @@ class FactorFilter(admin.SimpleListFilter):
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(OwnerTold, ReadOnlyAdmin[Model]):
+class AuthenticatorAdmin(MailsOwner, ReadOnlyAdmin[Model]):
     """Second factors. Deleting one lets in a person who lost it. Its secret is never shown."""
 
     owner = "user"

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from core.addresses import address_of, is_loopback
-from core.contract.answers import begun
+from core.contract.answers import already_done
 from core.contract.errors import InvalidApiKey, MissingApiKey
 from core.request_headers import header
 from serving.http.connections import note_known
@@ -53,7 +53,7 @@ class WindowThrottle(BaseThrottle):
     """The exact window: DRF's own admit more than the limit to requests that come at the same time."""
 
     async def allow_request(self, request: Request, view: Any) -> bool:  # type: ignore[override]
-        caller, before = caller_of(request), begun(view.scope)
+        caller, before = caller_of(request), already_done(view.scope)
         standing = await throttle.admit(caller) if before is None else before.standing
         view.headers |= standing.headers(caller.policy)
         if not standing.admitted:

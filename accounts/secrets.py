@@ -20,8 +20,8 @@ from django.db import transaction
 
 from core.background import BackgroundLoop, scattered
 from core.database import UNANSWERED
+from core.encryption import all_peppers, ciphers
 from core.fault_log import EachFault
-from core.sealing import all_peppers, ciphers
 from core.threads import in_thread
 
 from .key_text import digest_of

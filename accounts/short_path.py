@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from core.addresses import ends_are_loopback, headers_name_loopback
-from core.contract.answers import AS_JSON, ID_HEADER, JSON, Answer, Begun, Body, compose_headers
+from core.contract.answers import AS_JSON, ID_HEADER, JSON, AlreadyDone, Answer, Body, compose_headers
 from core.contract.errors import new_request_id_bytes
 from core.logs import logged_successes
 from core.request_headers import came_plain, is_our_host
@@ -117,7 +117,7 @@ class KeyedAnswer:
         took_s = time.perf_counter() - began_s
         if encoded is None or took_s >= logged_successes.slower_than_s:
             # A refusal and what was slow are logged, too.
-            asker.begun = Begun(began_s, standing)
+            asker.already_done = AlreadyDone(began_s, standing)
             return False
         usage_buffer.note_request(caller.account_id)
         asker.answer(*encoded)

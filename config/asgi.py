@@ -29,8 +29,8 @@ from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler, send_response  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.http.short_path import STATE_NAME, ShortPath  # noqa: E402
-from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness import PATHS, answer_probe  # noqa: E402
+from serving.request_echo import HTTP_PATH, SOCKET_PATH, answer_echo, echo_socket  # noqa: E402
 from signals_feed.stream import signals  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
@@ -83,7 +83,7 @@ SOCKETS = [
     re_path("^ws/signals/?$", StreamConsumer.as_asgi(stream=signals)),
     re_path("^ws/news/?$", StreamConsumer.as_asgi(stream=news)),
     re_path("^ws/ingest/?$", IngestConsumer.as_asgi()),
-    re_path(f"^{SOCKET_PATH[1:]}$", mirror_socket),  # type: ignore[arg-type]
+    re_path(f"^{SOCKET_PATH[1:]}$", echo_socket),  # type: ignore[arg-type]
 ]
 
 
@@ -154,7 +154,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         elif path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
         elif path == HTTP_PATH:
-            await answer_mirror(scope, send)
+            await answer_echo(scope, send)
         elif any(route.pattern.match(path[1:]) for route in SOCKETS):
             await ask_for_websocket(scope, receive, send)
         else:

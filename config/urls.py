@@ -13,12 +13,12 @@ from pages.front import about, pricing, robots, site_text, start
 from pages.terminal import terminal, watchlist_json
 from serving import prometheus
 
-from .session import SessionViewSet
+from .service_statistics import StatisticsViewSet
 
 admin.autodiscover()
 
 service = ApiRouter()
-service.register("", SessionViewSet, "service")
+service.register("", StatisticsViewSet, "service")
 api: list[URLPattern | URLResolver] = [
     path("", include("market.urls")),
     path("", include("signals_feed.api.urls")),

@@ -44,7 +44,7 @@ from status.models import ProcessReport
 from status.recorder import recorder
 from transparency.witnesses import witnesses
 
-from .session import uptime
+from .service_statistics import uptime
 
 HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
     EventKind.ACCOUNT_CHANGED: (

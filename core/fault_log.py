@@ -12,7 +12,7 @@ from core.redis.replies import is_of_full
 IS_FULL = "Redis has reached its maxmemory and refuses writes"
 
 
-def said_of(error: object) -> str:
+def described(error: object) -> str:
     # Of a full Redis the client tells in which line of which script it was met.
     if isinstance(error, BaseException) and is_of_full(error):
         return IS_FULL
@@ -36,7 +36,7 @@ class EachFault:
         self.logger, self._text, self._level = logger, text, level
 
     def tell(self, error: object) -> None:
-        self.logger.log(self._level, "%s: %s", self._text, said_of(error))
+        self.logger.log(self._level, "%s: %s", self._text, described(error))
 
     def over(self) -> None:
         """Nothing is logged."""
@@ -57,24 +57,24 @@ class LastingFault:
         self.forget()
 
     def forget(self) -> None:
-        self._told_s: dict[str, float] = {}
+        self._logged_s: dict[str, float] = {}
         """When each cause was last logged."""
-        self._untold = 0
+        self._unlogged = 0
         self._began_s: float | None = None
         """None while all is well."""
 
     def tell(self, error: object) -> None:
         now, cause = self._clock(), type(error).__name__
-        last_s = self._told_s.get(cause)
+        last_s = self._logged_s.get(cause)
         if last_s is not None and now - last_s < LOG_LASTING_EVERY_S:
-            self._untold += 1
+            self._unlogged += 1
             return
-        self._told_s[cause] = now
+        self._logged_s[cause] = now
         if self._began_s is None:
             self._began_s = now
-        often = f" ({self._untold} times more since it was last logged)" if self._untold else ""
-        self._untold = 0
-        self.logger.log(self._level, "%s: %s%s", self._text, said_of(error), often)
+        often = f" ({self._unlogged} times more since it was last logged)" if self._unlogged else ""
+        self._unlogged = 0
+        self.logger.log(self._level, "%s: %s%s", self._text, described(error), often)
 
     def over(self) -> None:
         """Call it after each success: it costs nothing while all is well."""
@@ -133,7 +133,7 @@ class UnavailableLog:
             text = f"%d answered with 503 {code}, the last one %s: %s"
             # Another thread may have come first.
             self.kinds.setdefault(kind, RepeatedWarning(logger, text, clock=self._clock))
-        self.kinds[kind].tell(request, said_of(error), code=code, status=503)
+        self.kinds[kind].tell(request, described(error), code=code, status=503)
 
 
 unavailable = UnavailableLog()
@@ -150,19 +150,19 @@ class UnexpectedFaults:
         self.forget()
 
     def forget(self) -> None:
-        self._told_s: dict[tuple[str, str], float] = {}
+        self._logged_s: dict[tuple[str, str], float] = {}
         self._left_out: dict[tuple[str, str], int] = {}
 
     def left_out(self, error: BaseException) -> int | None:
         """How often it came since it was last logged; None if it should not be logged now."""
         kind, now = (type(error).__name__, place_of(error)), self._clock()
-        told_s = self._told_s.get(kind)
+        told_s = self._logged_s.get(kind)
         if told_s is not None and now - told_s < LOG_REPEATED_EVERY_S:
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
             return None
-        if len(self._told_s) >= MOST_FAULTS:
+        if len(self._logged_s) >= MOST_FAULTS:
             self.forget()
-        self._told_s[kind] = now
+        self._logged_s[kind] = now
         return self._left_out.pop(kind, 0)
 
 

@@ -61,8 +61,8 @@ class SampledLog:
     def forget(self) -> None:
         self._callers: dict[tuple[str, str], Bucket] = {}
         self._kinds: dict[str, Bucket] = {}
-        self._untold: dict[str, int] = {}
-        self._untold_since_s = 0.0
+        self._unlogged: dict[str, int] = {}
+        self._unlogged_since_s = 0.0
 
     def tell(self, kind: str, caller: str, text: str, **fields: object) -> None:
         """`kind` is one of a few words, `caller` an account or an address."""
@@ -70,11 +70,11 @@ class SampledLog:
             return
         with self._lock:
             now_s = self._clock()
-            is_due = self._untold and now_s - self._untold_since_s >= TELL_REST_EVERY_S
+            is_due = self._unlogged and now_s - self._unlogged_since_s >= TELL_REST_EVERY_S
             rest = self._take_rest() if is_due else {}
             is_told = self._may_tell(kind, caller, now_s)
             if not is_told:
-                self._note_untold(kind, now_s)
+                self._note_unlogged(kind, now_s)
         self._write_rest(rest)
         if is_told:
             self.logger.log(self.level, text, extra=fields)
@@ -91,13 +91,13 @@ class SampledLog:
             kinds = self._kinds[kind] = Bucket(self._of_kind, now_s)
         return kinds.take(self._of_kind, now_s)
 
-    def _note_untold(self, kind: str, now_s: float) -> None:
-        if not self._untold:
-            self._untold_since_s = now_s
+    def _note_unlogged(self, kind: str, now_s: float) -> None:
+        if not self._unlogged:
+            self._unlogged_since_s = now_s
             with suppress(RuntimeError):
                 # Otherwise the last ones of a flood are counted only when the next flood comes.
                 asyncio.get_running_loop().call_later(TELL_REST_EVERY_S, self.tell_rest)
-        self._untold[kind] = self._untold.get(kind, 0) + 1
+        self._unlogged[kind] = self._unlogged.get(kind, 0) + 1
 
     def tell_rest(self) -> None:
         with self._lock:
@@ -105,7 +105,7 @@ class SampledLog:
         self._write_rest(rest)
 
     def _take_rest(self) -> dict[str, int]:
-        rest, self._untold = self._untold, {}
+        rest, self._unlogged = self._unlogged, {}
         return rest
 
     def _write_rest(self, rest: dict[str, int]) -> None:

@@ -14,7 +14,7 @@ from rest_framework.routers import SimpleRouter
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import address_of, scope_of
-from core.contract.answers import ID_HEADER, ON_PREFLIGHT, Answer, begun_at
+from core.contract.answers import ID_HEADER, ON_PREFLIGHT, Answer, started_at
 from core.contract.errors import MethodNotAllowed, NotFound, new_request_id
 from core.contract.parameters import QuerySerializer, read_parameters
 from core.logs import Served, log_request
@@ -38,7 +38,7 @@ class ApiViewSet(ViewSet):
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         """As DRF's own, but keys, windows and actions are awaited, and the request is logged."""
         self.scope = request.scope = scope_of(request)  # type: ignore[attr-defined]
-        began_s = begun_at(self.scope)
+        began_s = started_at(self.scope)
         self.request = self.initialize_request(request, *args, **kwargs)
         self.request.user = self.request.auth = None  # type: ignore[assignment]
         self.headers = self.default_response_headers

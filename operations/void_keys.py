@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from accounts.models import ApiKey
 from accounts.secrets import count_unopened, name_of
-from core.sealing import all_peppers
+from core.encryption import all_peppers
 from market.models import IngestKey
 
 from .doctor.diagnosis import Diagnosis, ok, warn

@@ -29,10 +29,10 @@ from django.urls import set_script_prefix
 
 from core.addresses import address_of
 from core.background import retrieve
+from core.cached import shared_work_s
 from core.contract.errors import ApiError, Overloaded, as_refusal, refusal_response
 from core.deadlines import patient
 from core.events.event_feed import AWAY, feed
-from core.kept import worked_for_all_s
 from core.request_headers import check_host, header
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
@@ -54,7 +54,7 @@ def end_page() -> float:
     """For how long its thread kept the processor busy since the page before ended."""
     close_old_connections()
     before_s: float = getattr(of_thread, "worked_s", 0.0)
-    of_thread.worked_s = worked_s = time.thread_time() - worked_for_all_s()
+    of_thread.worked_s = worked_s = time.thread_time() - shared_work_s()
     return worked_s - before_s
 
 
@@ -90,7 +90,7 @@ class PageThreads:
         except BaseException as error:
             if turn.done() and not turn.cancelled():
                 # A thread became free at the very moment when the waiting ended.
-                self._hand_on(turn.result())
+                self._free_thread(turn.result())
             if isinstance(error, TimeoutError):
                 raise Overloaded(retry_after=RETRY_AFTER_S) from None
             raise
@@ -102,21 +102,21 @@ class PageThreads:
         """Waits for the pages that still run, because one whose client has gone cannot be stopped."""
         loop = asyncio.get_running_loop()
 
-        def hand_on(seconds: float) -> None:
-            self._hand_on(thread)
+        def finish(seconds: float) -> None:
+            self._free_thread(thread)
             if worked is not None:
                 worked(seconds)
 
         def is_idle(ended: Future[float]) -> None:
             try:
-                loop.call_soon_threadsafe(hand_on, 0.0 if ended.exception() else ended.result())
+                loop.call_soon_threadsafe(finish, 0.0 if ended.exception() else ended.result())
             except RuntimeError:
                 # The loop has ended, and so have all who waited on it.
                 self._free.append(thread)
 
         thread.submit(end_page).add_done_callback(is_idle)
 
-    def _hand_on(self, thread: ThreadPoolExecutor) -> None:
+    def _free_thread(self, thread: ThreadPoolExecutor) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from core.kept import Kept, made_for_all
+from core.cached import Cached, shared_work
 from core.plain_json import encode
 from instruments.catalogue import catalogue
 from instruments.facts import TEST_SYMBOL, InstrumentFacts, counted_in
@@ -111,11 +111,11 @@ class DrawnWatchlist(NamedTuple):
 
 # Thousands of rows take seconds. The page follows the prices by itself from then on.
 FRESH_S_OF_ROW = 0.001
-kept_watchlist: Kept[DrawnWatchlist] = Kept()
+kept_watchlist: Cached[DrawnWatchlist] = Cached()
 
 
 def recent_watchlist() -> DrawnWatchlist:
-    with made_for_all():
+    with shared_work():
         return kept_watchlist.get(FRESH_S_OF_ROW * len(catalogue.offered()), lambda _: draw_watchlist())
 
 

@@ -41,8 +41,8 @@ class WatchlistRow(NamedTuple):
     bid: str
     ask: str
     change: float | None
-    """In percent, from the close before the day that `session` names: as the daily chart counts it."""
-    session: str
+    """In percent, from the close before the day that `trading_day` names: as the daily chart counts it."""
+    trading_day: str
     low: str
     high: str
     about: str
@@ -80,7 +80,7 @@ def row_of(facts: InstrumentFacts, seen: Seen, now_ms: int) -> WatchlistRow:
         price(seen.bid, facts.digits),
         price(seen.ask, facts.digits),
         change_of(seen),
-        "" if day is None else session_of(day.opened_ms, now_ms),
+        "" if day is None else trading_day_of(day.opened_ms, now_ms),
         price(low, facts.digits),
         price(high, facts.digits),
         about(facts, seen, opens_ms, now_ms),
@@ -146,7 +146,7 @@ def percent(value: float) -> str:
     return "0.00%" if text[1:] == "0.00%" else text
 
 
-def session_of(day_ms: int, now_ms: int) -> str:
+def trading_day_of(day_ms: int, now_ms: int) -> str:
     """The name of a UTC day, as near as it is."""
     days = now_ms // DAY_MS - day_ms // DAY_MS
     if days <= 0:

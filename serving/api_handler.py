@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import get_resolver
 
-from core.contract.answers import ID_HEADER, StreamedResponse, begun_at
+from core.contract.answers import ID_HEADER, StreamedResponse, started_at
 from core.contract.errors import answer_exception
 from serving.metrics.http_requests import http_requests, template_of
 
@@ -31,7 +31,7 @@ class ApiHandler:
         """The view of a path that there is not."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        began_s = begun_at(scope)
+        began_s = started_at(scope)
         request = ASGIRequest(scope, BytesIO())
         request.receive = receive  # type: ignore[attr-defined]
         raw_path: bytes = scope.get("raw_path") or b""

@@ -17,7 +17,7 @@ from django.utils.text import capfirst
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, tell_of_staff
+from accounts.back_office import NO_OWNER, ReadOnlyAdmin, RequestAdmin, button, label, mail_staff_act
 from accounts.form_fields import refuse_invisible
 from accounts.models import User
 from accounts.rights import MAY_PUBLISH
@@ -285,7 +285,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
         except SignalNotActive as error:
             self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
         else:
-            tell_of_staff(request, signal.user, f"Your signal {signal} was cancelled: {reason}")
+            mail_staff_act(request, signal.user, f"Your signal {signal} was cancelled: {reason}")
             self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
 
 

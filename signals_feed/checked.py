@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from core.kept import Kept
+from core.cached import Cached
 from signals_feed.checking import check_signals
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.witnessed import witnessed_before_end
@@ -56,7 +56,7 @@ class CheckedPublishers:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[int, Kept[PublisherCheck]] = OrderedDict()
+        self._kept: OrderedDict[int, Cached[PublisherCheck]] = OrderedDict()
 
     def clear(self) -> None:
         self._kept.clear()
@@ -71,9 +71,9 @@ class CheckedPublishers:
         )
         return check.found
 
-    def _get(self, user_id: int) -> Kept[PublisherCheck]:
+    def _get(self, user_id: int) -> Cached[PublisherCheck]:
         with self._lock:
-            kept = self._kept.setdefault(user_id, Kept())
+            kept = self._kept.setdefault(user_id, Cached())
             self._kept.move_to_end(user_id)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)

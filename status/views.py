@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from core.kept import Kept
+from core.cached import Cached
 from core.plain_json import encode
 
 from . import summary as summaries
@@ -34,7 +34,7 @@ def look(before: summaries.Summary | None) -> summaries.Summary:
 
 # The database is asked at most once in this time.
 FRESH_S = 5.0
-summary_cache: Kept[summaries.Summary] = Kept()
+summary_cache: Cached[summaries.Summary] = Cached()
 
 
 def seen_now() -> summaries.Summary:

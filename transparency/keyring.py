@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from core.sealing import seal, unseal
+from core.encryption import seal, unseal
 
 from .checkpoints import Checkpoint
 from .keys import KeyType, SigningKey

@@ -1,6 +1,6 @@
 """The staff's site and the kinds of page it is built from; each app registers its own pages."""
 
-from accounts.login.mails import tell_of_staff
+from accounts.login.mails import mail_staff_act
 
 from .key_pages import KeyAdmin
 from .request_pages import RequestAdmin
@@ -17,5 +17,5 @@ __all__ = [
     "button",
     "label",
     "staff_page",
-    "tell_of_staff",
+    "mail_staff_act",
 ]

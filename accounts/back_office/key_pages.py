@@ -30,7 +30,7 @@ from accounts.keys.issuing import (
     revoke_key,
     roll_key,
 )
-from accounts.login.mails import tell_of_staff
+from accounts.login.mails import mail_staff_act
 from accounts.models import Account, ApiKey, Key
 from accounts.panel.keys import IssueKeyForm
 from accounts.rights import PowerRefused
@@ -39,23 +39,23 @@ from .staff_pages import NO_OWNER, StaffAdmin, button, label, owner_of, staff_pa
 
 
 # Pages of what opens an account: its owner hears by mail what staff did there.
-class OwnerTold:
+class MailsOwner:
     """Mails what is logged. Comes before the kind of page among the bases."""
 
     owner: ClassVar[str | None]
 
     def log_addition(self, request: HttpRequest, row: Model, message: Any) -> LogEntry:
-        return self._told(request, row, super().log_addition(request, row, message))  # type: ignore[misc]
+        return self._mailed(request, row, super().log_addition(request, row, message))  # type: ignore[misc]
 
     def log_change(self, request: HttpRequest, row: Model, message: Any) -> LogEntry:
-        return self._told(request, row, super().log_change(request, row, message))  # type: ignore[misc]
+        return self._mailed(request, row, super().log_change(request, row, message))  # type: ignore[misc]
 
     def log_deletions(self, request: HttpRequest, rows: Iterable[Model]) -> Any:
         for row in rows:
             self.tell(request, row, "Deleted.")
         return super().log_deletions(request, rows)  # type: ignore[misc]
 
-    def _told(self, request: HttpRequest, row: Model, entry: LogEntry) -> LogEntry:
+    def _mailed(self, request: HttpRequest, row: Model, entry: LogEntry) -> LogEntry:
         self.tell(request, row, entry.get_change_message())
         return entry
 
@@ -64,7 +64,7 @@ class OwnerTold:
         if person is None or person == request.user:
             return
         what = f"{capfirst(row._meta.verbose_name)} {row}: {done}"
-        transaction.on_commit(partial(tell_of_staff, request, person, what))
+        transaction.on_commit(partial(mail_staff_act, request, person, what))
 
 
 K = TypeVar("K", bound=Key)
@@ -205,7 +205,7 @@ class KeyStateFilter(admin.SimpleListFilter):
 NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 
 
-class ApiKeyAdmin(OwnerTold, KeyAdmin[ApiKey]):
+class ApiKeyAdmin(MailsOwner, KeyAdmin[ApiKey]):
     owner = "account__user"
     issue_form = IssueApiKeyForm
     issue_one = partial(issue_key, most_a_day=None)

@@ -42,7 +42,7 @@ MOST_NAMED = 5
 MINUS = "\N{MINUS SIGN}"
 
 
-def said_change(form: forms.Form, name: str) -> str:
+def described_change(form: forms.Form, name: str) -> str:
     """The field, and its new value unless that names a person: the log outlives the people it is about."""
     field = form.fields.get(name)
     if field is None:
@@ -293,7 +293,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
         )
         for part in message:
             if "fields" in part.get("changed", {}) and "name" not in part["changed"]:
-                part["changed"]["fields"] = [said_change(form, name) for name in form.changed_data]
+                part["changed"]["fields"] = [described_change(form, name) for name in form.changed_data]
         return message
 
     def refuse_beyond_reach(self, request: HttpRequest, row: M) -> None:

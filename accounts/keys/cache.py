@@ -23,8 +23,8 @@ from accounts.models import ApiKey, PageSession
 from accounts.usage import LastUse
 from core.background import SharedLookups, cancel_and_wait
 from core.database import UNANSWERED
+from core.encryption import all_peppers
 from core.events.event_feed import EventFeed, feed
-from core.sealing import all_peppers
 from core.threads import in_thread, in_thread_promptly
 
 from .caller import (

@@ -26,7 +26,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from accounts.models import RESERVED, User, fault_of_new, look_of
 from core.addresses import network_of
-from core.sealing import seal, unseal
+from core.encryption import seal, unseal
 
 from .mails import outgoing, written
 

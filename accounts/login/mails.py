@@ -159,6 +159,6 @@ def send_answer(request: HttpRequest, user: User, mail: str, *, page: str, **abo
         get_adapter(request).send_notification_mail(mail, user, context, email=address)
 
 
-def tell_of_staff(request: HttpRequest, user: User, what: str) -> None:
+def mail_staff_act(request: HttpRequest, user: User, what: str) -> None:
     """`what` is one or more sentences."""
     send_answer(request, user, "settings/email/by_staff", page="events", what=what)

@@ -35,7 +35,7 @@ class SlotSync:
 
     def __init__(self, process: str, here: MemorySlots) -> None:
         self._process, self._here = process, here
-        self._untold = {slot.number: slot for slot in sorted(here.all(), key=lambda slot: slot.order)}
+        self._unsent = {slot.number: slot for slot in sorted(here.all(), key=lambda slot: slot.order)}
         self._asked: list[Slot] = []
         self._asks: list[Ask] = []
         self._looks_from = START
@@ -45,14 +45,14 @@ class SlotSync:
 
     def add(self, slot: Slot) -> None:
         """A slot that was counted in this process alone."""
-        self._untold[slot.number] = slot
+        self._unsent[slot.number] = slot
 
     def asks(self, callers: Collection[str | None], *, is_due: bool) -> list[Ask]:
         """What to ask before questions about these callers: a claim has to find the slots that are here."""
         self._asked, self._asks = self._of_callers(callers), []
         if is_due:
             room = max(0, PIECE - len(self._asked))
-            self._asked += self._take(itertools.islice(list(self._untold.values()), room))
+            self._asked += self._take(itertools.islice(list(self._unsent.values()), room))
         if self._asked:
             described = [
                 (slot_name(slot, self._process), slot.stream.counted_under, slot.limit, slot.order)
@@ -65,7 +65,7 @@ class SlotSync:
 
     def failed(self) -> None:
         """An unknown part of it arrived, so the scan of what Redis has starts from the beginning."""
-        self._untold = {slot.number: slot for slot in self._asked} | self._untold
+        self._unsent = {slot.number: slot for slot in self._asked} | self._unsent
         self._asked, self._strange, self._looks_from = [], [], START
 
     def heard(self, answers: list[Any]) -> bool:
@@ -78,7 +78,7 @@ class SlotSync:
                 for name, caller in zip(held[::2], held[1::2], strict=True):
                     if slot_number(name) not in self._here:
                         self._strange += name, caller
-        return any(ask[0] == "complete" for ask in asks) and not self._untold
+        return any(ask[0] == "complete" for ask in asks) and not self._unsent
 
     def _next_look(self) -> list[Ask]:
         strange, self._strange = self._strange, []
@@ -87,13 +87,13 @@ class SlotSync:
 
     def _of_callers(self, callers: Collection[str | None]) -> list[Slot]:
         found = (slot for caller in callers if caller is not None for slot in self._here.of(caller))
-        return self._take(slot for slot in found if slot.number in self._untold)
+        return self._take(slot for slot in found if slot.number in self._unsent)
 
     def _take(self, slots: Iterable[Slot]) -> list[Slot]:
         """The slots that have not ended since."""
         taken = list(slots)
         for slot in taken:
-            self._untold.pop(slot.number)
+            self._unsent.pop(slot.number)
         return [slot for slot in taken if slot.number in self._here]
 
 

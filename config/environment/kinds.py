@@ -353,7 +353,7 @@ def on_postgresql(
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
             # PgBouncer refuses connections that bring options.
-            **({} if by_transaction else {"options": session_options(idle_transaction_s)}),
+            **({} if by_transaction else {"options": connection_options(idle_transaction_s)}),
             **database["OPTIONS"],
             # No prepared statements: behind a pooler, another connection does not have them.
             "prepare_threshold": None,
@@ -378,7 +378,7 @@ def leave_standby(connection: Any) -> None:
         raise ConnectionAbortedError("The connection led to a standby")
 
 
-def session_options(idle_transaction_s: float) -> str:
+def connection_options(idle_transaction_s: float) -> str:
     """For libpq. Others wait for what a vanished process holds in a transaction, such as the engine's lease,
     and without these options PostgreSQL takes two hours to notice that a host is gone. With 0 they wait for
     ever."""

@@ -139,22 +139,21 @@ def answer_document(request: HttpRequest, document: Document) -> HttpResponseBas
     return get_conditional_response(request, document.fingerprint, response=whole) or whole
 
 
-# What was already done for a request when the application takes it.
-# In the extensions of its scope.
-BEGUN = "tickwire.begun"
+# What the short path has done for a request that the application takes over, in the extensions of its scope.
+ALREADY_DONE = "tickwire.already_done"
 
 
-class Begun(NamedTuple):
+class AlreadyDone(NamedTuple):
     at_s: float
     """By the performance counter."""
     standing: Any
     """Of its account, which has been counted."""
 
 
-def begun(scope: dict[str, Any]) -> Begun | None:
-    return scope.get("extensions", {}).get(BEGUN)  # type: ignore[no-any-return]
+def already_done(scope: dict[str, Any]) -> AlreadyDone | None:
+    return scope.get("extensions", {}).get(ALREADY_DONE)  # type: ignore[no-any-return]
 
 
-def begun_at(scope: dict[str, Any]) -> float:
-    before = begun(scope)
+def started_at(scope: dict[str, Any]) -> float:
+    before = already_done(scope)
     return time.perf_counter() if before is None else before.at_s

@@ -264,7 +264,7 @@ class EventFeed(OutboxTrust):
             reading.cancel()
 
     async def read(self, apart_s: float = 0.0) -> None:
-        """Hand on everything that is new. Calls made before a read begins share it."""
+        """Handle everything that is new. Calls made before a read begins share it."""
         reads = self._reads
         async with self._one_read:
             if self._reads > reads:
@@ -297,7 +297,7 @@ class EventFeed(OutboxTrust):
                     break
                 del events[0]
             for event in events:
-                await self._hand_on(event)
+                await self._handle_next(event)
         self.read_at = max(self.read_at, began_at)
 
     async def _begin_anew(self) -> None:
@@ -315,7 +315,7 @@ class EventFeed(OutboxTrust):
         since = ControlEvent.objects.filter(position__gte=self.position).order_by("position")
         return list(since[: BATCH + 1])
 
-    async def _hand_on(self, event: ControlEvent) -> None:
+    async def _handle_next(self, event: ControlEvent) -> None:
         """After a transient fault, the next read goes on with the handler that failed."""
         if not self._is_seen(event.message):
             self._handling = self._handling or self._handling_of(event.message)
@@ -354,7 +354,7 @@ class EventFeed(OutboxTrust):
                 events = await self.ask(self.next_events)
                 ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
                 for event in ahead:
-                    await self._hand_on_early(event.message)
+                    await self._handle_early(event.message)
                 is_whole = len(events) <= BATCH and all(self._is_seen(event.message) for event in ahead)
                 if is_whole and kind not in (*ENDS_ACCESS, EventKind.BEGAN_ANEW):
                     self.read_at = asked_at
@@ -394,9 +394,9 @@ class EventFeed(OutboxTrust):
         """An event over Redis ends access at once, whether the database answers or not."""
         self._wake.set()
         if event.kind and event.position > self.position:
-            self._keep(asyncio.create_task(self._hand_on_early(event), name="a control event over Redis"))
+            self._keep(asyncio.create_task(self._handle_early(event), name="a control event over Redis"))
 
-    async def _hand_on_early(self, event: EventMessage) -> None:
+    async def _handle_early(self, event: EventMessage) -> None:
         """After a transient fault, the remaining handlers run when the outbox is read."""
         handling = self._handling_of(event)
         if event.position <= self.position or handling.is_seen:

@@ -86,7 +86,7 @@ class FollowingConnection(AbstractConnection):
             await self.disconnect()
             raise RedisConnectionError(HAS_CHANGED) from None
 
-    def hand_on(self, take: Callable[[Any], object]) -> "asyncio.Future[NoReturn]":
+    def pass_replies_to(self, take: Callable[[Any], object]) -> "asyncio.Future[NoReturn]":
         """Each reply from now on, to a connection that is there. The future says what ended that."""
         stream, writer = self._reader, self._writer
         if stream is None or writer is None or stream.at_eof() or writer.is_closing():

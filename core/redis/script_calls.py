@@ -93,7 +93,7 @@ class ScriptCalls:
             # A cancellation can get lost while it connects.
             if self._serving is me:
                 self._connection = connection
-                end = connection.hand_on(partial(self._take_from, connection))
+                end = connection.pass_replies_to(partial(self._take_from, connection))
                 connection.send_now(b"".join(call.packed for call in self._under_way))
                 await end
         except (RedisError, OSError) as error:

@@ -19,7 +19,7 @@ from core.program import command
 from core.request_headers import is_our_host
 from core.version import VERSION
 from pages.static_files import are_collected
-from serving.mirror import (
+from serving.request_echo import (
     FORWARDED_FOR,
     HTTP_PATH,
     SOCKET_PATH,

@@ -247,8 +247,8 @@ class HttpProtocol(ShortPathProtocol):
 
     def _make_scope(self) -> None:
         extensions = self._extensions
-        if self.begun is not None:
-            extensions, self.begun = {**extensions, answers.BEGUN: self.begun}, None
+        if self.already_done is not None:
+            extensions, self.already_done = {**extensions, answers.ALREADY_DONE: self.already_done}, None
         self.scope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},

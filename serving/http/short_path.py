@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from core.contract.answers import Begun, Body
+from core.contract.answers import AlreadyDone, Body
 from core.fault_log import unexpected
 from serving.draining import draining
 
@@ -106,7 +106,7 @@ _first_lines = FirstLines()
 
 
 class ShortPathProtocol(ClosingProtocol):
-    begun: Begun | None
+    already_done: AlreadyDone | None
     """What the ordinary path does not do again."""
     _whole = b""
     """The head that is being parsed, where it came in one piece."""
@@ -124,7 +124,7 @@ class ShortPathProtocol(ClosingProtocol):
         super().__init__(*given, **named)
         self._short_path: ShortPath = self.app_state.get(STATE_NAME, NO_SHORT_PATH)
         # Asked for with each request, and found sooner here than on the class.
-        self.begun = self._gathered = None
+        self.already_done = self._gathered = None
         self._is_last = False
 
     @abstractmethod
@@ -178,7 +178,9 @@ class ShortPathProtocol(ClosingProtocol):
             return None
 
     def _may_be_short(self) -> bool:
-        return not (self._is_last or self.flow.write_paused or draining.is_on or self.begun is not None)
+        return not (
+            self._is_last or self.flow.write_paused or draining.is_on or self.already_done is not None
+        )
 
     def end_short(self) -> None:
         """The request that was being parsed ended with its head."""

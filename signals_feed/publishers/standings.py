@@ -17,9 +17,9 @@ from accounts.models import User
 from accounts.rights import MAY_PUBLISH
 from core import clock
 from core.background import BackgroundLoop
+from core.cached import Cached, shared_work
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
-from core.kept import Kept, made_for_all
 from core.threads import in_thread
 from core.times import moment
 from signals_feed.models import Signal
@@ -95,12 +95,12 @@ def read_standings() -> Standings:
 
 # All that is open is counted at its present price, however much that is.
 FRESH_S = 5.0
-kept_standings: Kept[Standings] = Kept()
+kept_standings: Cached[Standings] = Cached()
 
 
 def recent_standings() -> Standings:
     """Raises Overloaded while they are read for the first time, which takes seconds."""
-    with made_for_all():
+    with shared_work():
         return kept_standings.get(FRESH_S, lambda _: read_standings(), WAIT_S)
 
 

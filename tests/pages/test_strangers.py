@@ -12,7 +12,7 @@ from django.core.signals import request_started
 from django.http import HttpRequest, HttpResponse
 from django.urls import resolve, reverse
 
-from core.kept import Kept
+from core.cached import Cached
 from pages import strangers
 from pages.handler import end_page
 from pages.strangers import KEPT_S, ROUTE, SHARE, SHARED, WORK_S, KeptPages, StrangersWork, kept_pages
@@ -241,7 +241,7 @@ def test_work_is_counted_by_network_and_forgiven_with_time(
     ("kept", "recent"), [(kept_standings, recent_standings), (kept_watchlist, recent_watchlist)]
 )
 def test_what_is_kept_for_all_is_no_visitors_work(
-    kept: Kept[object], recent: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+    kept: Cached[object], recent: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.thread_time", lambda: 7.0 * (kept.last is not None))
     end_page()

@@ -13,7 +13,7 @@ from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from instruments.hours import TradingHours
 from market.prices import CandleRow, PriceBar
 from pages.terminal import first_choice
-from pages.watchlist import HOUR_MS, Seen, WatchlistRow, grouped, opening, percent, row_of, session_of
+from pages.watchlist import HOUR_MS, Seen, WatchlistRow, grouped, opening, percent, row_of, trading_day_of
 from tests.market import ticking
 
 FOREX, ALWAYS = "Sun 17:00-Fri 17:00", "24/7"
@@ -42,7 +42,7 @@ def test_closed_market_says_when_it_opens_and_shows_its_last_session() -> None:
     assert (row.change_text, row.session, row.direction) == ("+0.50%", "Fri", "up")
     assert (row.low, row.high) == ("1.07000", "1.09000")
     assert (percent(-0.004), percent(2)) == ("0.00%", "+2.00%")
-    assert session_of(SATURDAY_MS - 7 * 24 * HOUR_MS, SATURDAY_MS) == "14 Nov"
+    assert trading_day_of(SATURDAY_MS - 7 * 24 * HOUR_MS, SATURDAY_MS) == "14 Nov"
     assert (row.drawn["closes"], row.drawn["hourMs"]) == ([1, 1.1, 1.2], FRIDAY_MS + 2 * HOUR_MS)
 
 

@@ -34,7 +34,7 @@ function span(ms) {
   return hours ? `${hours} h${and(minutes % 60, "min")}` : `${minutes} min`;
 }
 
-export function sessionOf(dayMs, now) {
+export function tradingDayOf(dayMs, now) {
   const days = Math.floor(now / DAY) - Math.floor(dayMs / DAY);
   if (days <= 0) return "today";
   return days < 7 ? WEEKDAY.format(dayMs) : dayOfMonth(dayMs);

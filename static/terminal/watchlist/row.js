@@ -1,7 +1,7 @@
 // One instrument of the watchlist: its last price, its day, and whether it trades.
 import { isStill } from "../colours.js";
 import { clock, price, priceOf, signed, write } from "../format.js";
-import { opening, sessionOf } from "../page/hours.js";
+import { opening, tradingDayOf } from "../page/hours.js";
 import { lineOf, placeIn } from "./sparkline.js";
 
 const FLASH_MS = 450;
@@ -36,7 +36,7 @@ export class Row {
   /** Prices of another series begin: nothing earlier applies to them. */
   forget() {
     Object.assign(this, { dayMs: null, previousClose: null, low: null, high: null, hourMs: null, closes: [], bid: null, last: null, quotedMs: null, time: undefined, change: null });
-    for (const name of ["bid", "ask", "change", "session"]) write(this.cells[name], "");
+    for (const name of ["bid", "ask", "change", "day"]) write(this.cells[name], "");
     this.draw();
   }
 
@@ -115,7 +115,7 @@ export class Row {
   /** What goes on saying something else while no price comes. */
   tell(now) {
     write(this.cells.about, this.words(now) || whole(this.name));
-    write(this.cells.session, this.dayMs === null ? "" : sessionOf(this.dayMs, now));
+    write(this.cells.day, this.dayMs === null ? "" : tradingDayOf(this.dayMs, now));
   }
 
   words(now) {

@@ -16,8 +16,8 @@ from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import Rehasher, replace, revoke_key, to_be_replaced
 from accounts.models import ApiKey, User
 from accounts.secrets import name_of
+from core.encryption import seal
 from core.events.event_feed import EventFeed
-from core.sealing import seal
 from market.push.keys import IngestKeyCache, issue_ingest_key
 from tests.core.events.following import follow
 from tests.databases.queries import count_queries

@@ -64,7 +64,7 @@ def test_factor_that_no_pepper_opens_is_left_as_it_is(secret: str, settings: Set
 
 
 def test_codes_of_an_earlier_kind_are_sealed_anew_too(secret: str, settings: Settings) -> None:
-    from core.sealing import seal
+    from core.encryption import seal
 
     factor = Authenticator.objects.get(type=Authenticator.Type.RECOVERY_CODES)
     factor.data = {"migrated_codes": [seal("12345678"), seal("87654321")], "used_mask": 0}

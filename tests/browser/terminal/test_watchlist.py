@@ -104,7 +104,7 @@ def test_closed_row_says_when_it_opens_and_how_its_last_session_went(
     assert row.locator("[data-cell=about]").inner_text() == opening(opens_ms, clock.now_ms())
     # 1.206 after 1.2 of the day before, although this day opened at 1.202.
     expect(row.locator("[data-cell=change]")).to_have_text("+0.50%")
-    expect(row.locator("[data-cell=session]")).to_have_text(closed)
+    expect(row.locator("[data-cell=day]")).to_have_text(closed)
     expect(row.locator("[data-cell=range]")).to_have_text("Day’s range 1.19000 to 1.22000")
     assert row.locator(".spark path").get_attribute("d").count("L") == 23
 

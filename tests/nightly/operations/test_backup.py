@@ -18,9 +18,9 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import PageSession, User
+from core.encryption import seal
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
-from core.sealing import seal
 from market.models import Candle, EngineState
 from market.push.keys import issue_ingest_key
 from market.store import candle_rows

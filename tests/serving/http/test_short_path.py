@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from core.contract.answers import Begun, begun
+from core.contract.answers import AlreadyDone, already_done
 from serving.http.bounds import END_OF_HEAD
 from serving.http.deadlines import ANSWERING, IDLE
 from serving.http.short_path import KNOWN, LONGEST_KNOWN, MOST_GATHERED, Give, Headers
@@ -216,13 +216,13 @@ async def test_one_that_waited_in_vain_takes_the_ordinary_path_before_what_is_be
 ) -> None:
     talk.say(get("/short/a"))
     talk.say(get("/later") + get("/short/a"))
-    talk.protocol.begun = Begun(1.0, None)
+    talk.protocol.already_done = AlreadyDone(1.0, None)
     talk.texts.asker.give_back()
     await until(lambda: talk.protocol.state == IDLE)
 
     assert bodies(b"".join(talk.transport.writes)) == [b"answered", b"a"]
     (request,) = talk.app.requests
-    assert (request["path"], begun(request)) == ("/later", Begun(1.0, None))
+    assert (request["path"], already_done(request)) == ("/later", AlreadyDone(1.0, None))
 
 
 async def test_one_that_waits_while_the_server_stops_is_the_last_and_says_so(talk: Conversation) -> None:

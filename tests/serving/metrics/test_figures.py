@@ -113,7 +113,7 @@ def test_request_is_counted_by_template_and_probes_are_not(
 def test_time_of_a_request_is_that_since_it_began(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {"route": "/api", "method": "GET", "status": "4xx"}
     before = read(http_requests)("_sum", **labels) or 0.0
-    monkeypatch.setattr("serving.api_handler.begun_at", lambda scope: 1_000.0)
+    monkeypatch.setattr("serving.api_handler.started_at", lambda scope: 1_000.0)
     monkeypatch.setattr("serving.api_handler.time", SimpleNamespace(perf_counter=lambda: 1_000.25))
     httpx.get(f"{server.url}/api/nothing", timeout=PATIENCE_S)
     assert read(http_requests)("_sum", **labels) == pytest.approx(before + 0.25)

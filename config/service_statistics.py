@@ -1,4 +1,4 @@
-"""GET /api/session, which asks several apps, and how long the service has been up."""
+"""Statistics of the running service from several apps (GET /api/session), and how long it has been up."""
 
 import contextlib
 import logging
@@ -32,7 +32,7 @@ from signals_feed.models import Signal
 Count = Annotated[int, Meta(ge=0)]
 
 
-class ServiceSession(msgspec.Struct):
+class ServiceStatistics(msgspec.Struct):
     component: ClassVar[str] = "Session"
 
     instruments_active: Annotated[Count, Meta(description="Instruments on offer.")]
@@ -55,7 +55,7 @@ class ServiceSession(msgspec.Struct):
     ]
 
 
-QUIET = ServiceSession(
+QUIET = ServiceStatistics(
     instruments_active=24,
     clients_connected=312,
     signals_active=17,
@@ -65,18 +65,18 @@ QUIET = ServiceSession(
 )
 
 
-class SessionViewSet(ApiViewSet):
+class StatisticsViewSet(ApiViewSet):
     @action(detail=False)  # type: ignore[type-var]
     @describes(
         "getSession",
-        ServiceSession,
+        ServiceStatistics,
         "Statistics of the running service",
         tag="Service",
         examples={"A quiet afternoon": QUIET},
         details="How busy the service is, and which AI models are available.",
     )
     async def session(self, request: Request) -> Answer:
-        body = ServiceSession(
+        body = ServiceStatistics(
             instruments_active=len(catalogue.offered()),
             clients_connected=await open_streams.count(),
             signals_active=await in_thread_promptly(Signal.objects.active().count),

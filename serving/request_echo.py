@@ -51,7 +51,7 @@ def read_answer(ticket: str, answer: str) -> SeenRequest:
         raise NotOfThisInstallation(answer) from error
 
 
-async def answer_mirror(scope: dict[str, Any], send: Any) -> None:
+async def answer_echo(scope: dict[str, Any], send: Any) -> None:
     answer = _answer(scope)
     body = (answer or STRANGE).encode()
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
@@ -60,7 +60,7 @@ async def answer_mirror(scope: dict[str, Any], send: Any) -> None:
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
-async def mirror_socket(scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def echo_socket(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Says at once what it saw, then is silent until it is spoken to, and says the same again."""
     await receive()
     answer = _answer(scope)

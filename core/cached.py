@@ -13,18 +13,17 @@ _of_thread = threading.local()
 
 
 @contextmanager
-def made_for_all() -> Iterator[None]:
-    """The thread's work within it counts for no client. Use it only where the work is bounded by keeping
-    it."""
+def shared_work() -> Iterator[None]:
+    """The thread's work within it counts for no client. Use it only where caching bounds the work."""
     began_s = time.thread_time()
     try:
         yield
     finally:
-        _of_thread.for_all_s = worked_for_all_s() + time.thread_time() - began_s
+        _of_thread.for_all_s = shared_work_s() + time.thread_time() - began_s
 
 
-def worked_for_all_s() -> float:
-    """For how long this thread has kept the processor busy."""
+def shared_work_s() -> float:
+    """For how long this thread has worked for all clients together."""
     worked_s: float = getattr(_of_thread, "for_all_s", 0.0)
     return worked_s
 
@@ -33,7 +32,7 @@ def worked_for_all_s() -> float:
 OLD_S = 60.0
 
 
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """Made at most once in `fresh_s` seconds, however many callers ask. While one makes it again, the others
     get the last one, unless that is old."""
 

@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from core.cached import OLD_S, Cached
 from core.contract.errors import Overloaded
-from core.kept import OLD_S, Kept
 from tests.patience import PATIENCE_S
 
 
 def test_while_it_is_made_again_the_others_get_the_last() -> None:
-    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+    kept, begun, go_on = Cached[int](), threading.Event(), threading.Event()
 
     def make(last: int | None) -> int:
         begun.set()
@@ -30,7 +30,7 @@ def test_while_it_is_made_again_the_others_get_the_last() -> None:
 
 
 def test_what_is_much_older_is_given_to_nobody() -> None:
-    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+    kept, begun, go_on = Cached[int](), threading.Event(), threading.Event()
 
     def make(last: int | None) -> int:
         begun.set()
@@ -49,7 +49,7 @@ def test_what_is_much_older_is_given_to_nobody() -> None:
 
 
 def test_who_would_wait_too_long_for_the_first_is_refused() -> None:
-    kept, begun, go_on = Kept[int](), threading.Event(), threading.Event()
+    kept, begun, go_on = Cached[int](), threading.Event(), threading.Event()
 
     def make(last: int | None) -> int:
         begun.set()

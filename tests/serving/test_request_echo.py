@@ -11,13 +11,13 @@ import time_machine
 from django.core import signing
 from pytest_django.fixtures import Settings
 
-from serving.mirror import (
+from serving.request_echo import (
     VALID_S,
     NotOfThisInstallation,
     SeenRequest,
-    answer_mirror,
+    answer_echo,
+    echo_socket,
     make_ticket,
-    mirror_socket,
     read_answer,
 )
 
@@ -32,7 +32,7 @@ async def look(*headers: tuple[str, str], method: str = "GET") -> tuple[int, str
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"method": method, "scheme": "https", "client": ("192.0.2.1", 5), "headers": raw}
-    await answer_mirror(scope, send)
+    await answer_echo(scope, send)
     return sent[0]["status"], sent[1]["body"].decode()
 
 
@@ -79,5 +79,5 @@ async def test_a_socket_without_a_ticket_is_not_opened() -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
 
-    await mirror_socket({"scheme": "ws", "client": None, "headers": []}, receive, send)
+    await echo_socket({"scheme": "ws", "client": None, "headers": []}, receive, send)
     assert sent == [{"type": "websocket.close"}]
