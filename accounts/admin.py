@@ -33,7 +33,6 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from accounts.deletion import end_sessions
-from accounts.fact_words import word_for
 from accounts.limits.tiers import (
     TierRequestRefused,
     accept_request,
@@ -48,7 +47,7 @@ from accounts.panel.usage import Chart, bars, days_of, minutes_of, rows_of
 from accounts.rights import READY_ROLE, PowerRefused, publishing_right
 from accounts.signals import powers_given, role_changed
 from accounts.usage import near_limits
-from core.events.kinds import EventKind
+from core.events.kinds import EventKind, word_for
 from core.events.outbox import ControlEvent
 
 from .back_office.key_pages import ApiKeyAdmin, MailsOwner

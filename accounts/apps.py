@@ -11,6 +11,7 @@ class AccountsConfig(AppConfig):
         from allauth.mfa.signals import authenticator_used
         from django.contrib.sessions.models import Session
 
+        from core.events.kinds import FACT_WORDS
         from serving.draining import draining
 
         from .keys.cache import keys_trusted
@@ -21,6 +22,7 @@ class AccountsConfig(AppConfig):
         from .open_streams.registry import open_streams
 
         factors.name_factors()
+        FACT_WORDS["factor"] = factors.FACTOR_NAMES
         for changing in (factors, mails):
             for changed in changing.KINDS:
                 changed.connect(changing.publish_change)

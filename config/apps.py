@@ -18,9 +18,9 @@ class ConfigApp(AppConfig):
         from core.logs import logged_successes
         from operations.copying.databases import addresses
 
-        from .back_office.roles import keep_roles
         from .checks import check_database, check_deployment, check_environment, check_production
         from .environment import read_database_url
+        from .roles import keep_roles
         from .wiring import HANDLERS
 
         for kind, handlers in HANDLERS.items():

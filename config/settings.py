@@ -120,7 +120,8 @@ TEMPLATES = [
                 "contact": "pages.template_tags",
                 "figures": "signals_feed.figures",
                 "link_preview": "pages.template_tags",
-                "breadcrumbs": "config.back_office.overview",
+                "settings_sections": "accounts.panel.sections",
+                "breadcrumbs": "config.back_office_pages",
             },
             "context_processors": [
                 "django.template.context_processors.request",
@@ -440,8 +441,8 @@ UNFOLD: dict[str, Any] = {
         lambda request: static("accounts/back_office.css"),
     ],
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
-    "SIDEBAR": {"navigation": "config.back_office.overview.sidebar"},
-    "DASHBOARD_CALLBACK": "config.back_office.overview.dashboard",
+    "SIDEBAR": {"navigation": "config.back_office_pages.sidebar"},
+    "DASHBOARD_CALLBACK": "config.back_office_pages.dashboard",
 }
 
 # allauth's forms in the words of this site.

@@ -27,10 +27,10 @@ class SignalsFeedConfig(AppConfig):
 
     def connect_accounts(self) -> None:
         from accounts.deletion import STAYING
-        from accounts.fact_words import FACT_WORDS
         from accounts.models import User
         from accounts.own_data import account_data
         from accounts.signals import name_chosen
+        from core.events.kinds import FACT_WORDS
 
         from .ledger.names import fault_of_taken, follow_rename, is_named_in_ledger
         from .models import Signal

@@ -1,5 +1,6 @@
-"""The kinds of control events, and which of them are urgent."""
+"""The kinds of control events, which of them are urgent, and the words that pages show for their facts."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -57,3 +58,10 @@ ENDS_ACCESS = frozenset(
 )
 # These take effect within two seconds, whatever else is being handled.
 IN_TIME = ENDS_ACCESS | {EventKind.TIER_CHANGED}
+
+FACT_WORDS: dict[str, Mapping[str, str]] = {}
+"""What pages show for the codes in an event's facts, by the name of the fact. Rooms add theirs in `ready`."""
+
+
+def word_for(name: str, value: str) -> str:
+    return value.title() if name == "tier" else FACT_WORDS.get(name, {}).get(value, value)

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 
 from accounts.models import Tier
-from config.back_office.roles import ROLES
+from config.roles import ROLES
 from pages.front import write_first_texts
 from pages.models import SiteText
 from signals_feed.ledger.guards import KEPT_WHOLE, LOG_TABLES, put_up_triggers, take_down_triggers

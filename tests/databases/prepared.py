@@ -30,7 +30,7 @@ MADE_OF = (
     *("*/migrations/*.py", "*/models.py", "*/models/*.py", "core/schema/*.py", "signals_feed/ledger/*.py"),
     *("signals_feed/contradictions.py", "signals_feed/judge.py", "tests/programs/patient/sitecustomize.py"),
     *(
-        "config/back_office/roles.py",
+        "config/roles.py",
         "accounts/rights.py",
         "pages/front.py",
         "pages/first_texts/*",

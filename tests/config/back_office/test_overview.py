@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.models import Account, AiUsage, TierRequest, Usage
 from accounts.open_streams.registry import open_streams
 from accounts.usage import count_open, near_limits
-from config.back_office.overview import NEEDS
+from config.back_office_pages import NEEDS
 from instruments.catalogue import catalogue
 from news.models import Source
 from signals_feed.publishers.requests import PublisherRequest

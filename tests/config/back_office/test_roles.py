@@ -13,7 +13,7 @@ from django.db.models import Model
 import config.urls  # noqa: F401 - it registers the pages
 from accounts.models import Account, ApiKey, TierRequest
 from accounts.rights import READY_ROLE as LEAD
-from config.back_office.roles import ROLES
+from config.roles import ROLES
 from instruments.models import Instrument
 from news.models import NewsItem
 from signals_feed.models import Signal
