@@ -69,7 +69,7 @@ class NearLimitsFilter(admin.SimpleListFilter):
 
 
 class VisitorFilter(admin.SimpleListFilter):
-    """The demo makes an account for every browser that looks at it. They would bury those of customers."""
+    """The demo creates an account for every browser, which would bury those of customers."""
 
     title = "visitors"
     parameter_name = "visitors"
@@ -170,7 +170,7 @@ class AccountAdmin(MailsOwner, StaffAdmin[Account]):
 
 
 def used_by(account: Account, now: datetime) -> dict[str, Any]:
-    """What the page shows of its use: today beside what its tier allows, 30 days, and what is open."""
+    """Its usage on the page: today with the tier's limits, the last 30 days, and open streams."""
     days = days_of(account, now)
     today, tier = days[-1], account.tier
     streams = rows_of(account)
@@ -192,8 +192,8 @@ def used_by(account: Account, now: datetime) -> dict[str, Any]:
     }
 
 
-# What happened and who did it: nothing here can be changed.
-# Without a name they are acts of the service; of the others it is not known who did them.
+# What happened and who did it, read-only. Acts of the service have no name; of the others the actor is
+# unknown.
 OF_THE_SERVICE = frozenset(
     (
         *(EventKind.SIGNAL_CLOSED, EventKind.CANDLES_IMPORTED, EventKind.INSTRUMENTS_CHANGED),
@@ -209,7 +209,7 @@ SERVICE_NAMES = frozenset(("market", "system", "tickwire"))
 def in_words(facts: dict[str, Any], account: str) -> str:
     """account ada, opened at 27 Nov 2026, 12:00:37 UTC, path /ws/market"""
     shown = facts | ({"account": account} if account and "account" in facts else {})
-    # By their names, because databases keep them in orders of their own.
+    # By name, because databases order them differently.
     named = sorted((name.replace("_", " "), fact_text(name, value)) for name, value in shown.items())
     return ", ".join(f"{name} {text}" for name, text in named)
 
@@ -293,14 +293,14 @@ class AiUsageAdmin(ReadOnlyAdmin[AiUsage]):
     search_help_text = "Username starts with…"
 
 
-# Tiers, and who would like another. A change reaches open sockets through control events.
+# Tiers, and requests for another. A change reaches open sockets through control events.
 @admin.register(Tier)
 class TierAdmin(StaffAdmin[Tier]):
     list_display = ("name", "price", *TIER_LIMITS, "rank")
     fields = ("name", "price", *TIER_LIMITS, "rank")
     search_fields = ("name",)
     sortable_by = None
-    # Accounts, commands and rate-limit headers know a tier by its name.
+    # Accounts, commands and rate-limit headers refer to a tier by its name.
     set_once = ("name",)
     never = ("delete",)
 
@@ -352,8 +352,8 @@ class TierRequestAdmin(RequestAdmin[TierRequest]):
             self.log_change(request, found.account, f"Tier {found.wanted}, as asked for.")  # type: ignore[arg-type]
 
 
-# People: made, locked out and let in again; only superusers hand out power. allauth's tables stand here
-# without what is secret in them.
+# Users: created, locked and unlocked; only superusers grant powers. allauth's tables appear here without
+# their secrets.
 POWERS = ("is_staff", "is_superuser", "groups")
 RAW_POWERS = "user_permissions"
 admin.site.unregister(Group)
@@ -462,7 +462,7 @@ class UserAdmin(MailsOwner, DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[
 
     def formfield_for_manytomany(self, db_field: Any, request: Any, **options: Any) -> Any:
         if db_field.name == RAW_POWERS:
-            # That one has a switch.
+            # That permission has a switch of its own.
             options["queryset"] = Permission.objects.exclude(publishing_right.is_it()).select_related(
                 "content_type"
             )
@@ -543,5 +543,5 @@ class AuthenticatorAdmin(MailsOwner, ReadOnlyAdmin[Model]):
         return super().log_deletions(request, rows)
 
 
-# Not where it is defined: the site itself comes with that module.
+# Not in the module that defines it, because that module also creates the site.
 admin.site.register(ApiKey, ApiKeyAdmin)

@@ -28,7 +28,7 @@ class AccountsConfig(AppConfig):
                 changed.connect(changing.publish_change)
         authenticator_used.connect(factors.tell_of_recovery_code)
         post_delete.connect(end_page_sessions, sender=Session)
-        # Clients that are sent away find their places free wherever they come back.
+        # Disconnected clients find free slots on whichever process they reach next.
         draining.before_closing.append(open_streams.hand_over)
         for counter in (keys_trusted, limit_fallbacks, mails.mails_lost, stream_fallbacks):
             REGISTRY.register(counter)

@@ -35,7 +35,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         return "ApiKey"
 
     def log_fields(self, request: Request) -> Mapping[str, object]:
-        """Who asked, as the log names them."""
+        """The key and account, as the log names them."""
         key = shown_prefix(header(request.scope, b"x-api-key") or "")  # type: ignore[attr-defined]
         account = None if request.user is None else caller_of(request).account_id
         known = {"key": key, "account": account}
@@ -64,7 +64,7 @@ class WindowThrottle(BaseThrottle):
 
 
 class FreeOfCharge(BaseThrottle):
-    """Answers even when the window is used up, and says where it stands."""
+    """Answers even when the window is used up, with the state of the window."""
 
     async def allow_request(self, request: Request, view: Any) -> bool:  # type: ignore[override]
         caller = caller_of(request)

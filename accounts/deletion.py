@@ -1,4 +1,4 @@
-"""How an account ends: its owner takes their data along, and what names them goes."""
+"""Deleting and locking accounts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from core.events.outbox import ControlEvent
 
 from .own_data import done_to_others, events_by, log_about, without_objects
 
-# Deletes an account: nothing of it opens anything any more, and no table names its owner, but for rows that
-# cannot change. What must stay, as signals and the log of what staff did, stands under a pseudonym.
-# By which staff find a key; the name before it is its owner's own words.
+# Deletes an account: its keys stop working, and no table names its owner, except rows that cannot change.
+# What must stay, such as signals and the log of staff actions, gets a pseudonym. Staff find a key by this
+# part; the name before it is the owner's own text.
 KEY_PREFIX = re.compile(r"\(\w+…\)$")
 
 
 class DeletionRefused(Exception):
-    """The account has to stay; the message is for its owner."""
+    """The account cannot be deleted; the message is for its owner."""
 
 
 def refuse_deletion(user: User) -> None:
@@ -42,8 +42,8 @@ def refuse_deletion(user: User) -> None:
 
 @transaction.atomic
 def delete_account(user: User) -> str:
-    """Returns the pseudonym under which something of it stays; empty if nothing does."""
-    # Of two superusers who go at once, one sees that the other has gone.
+    """Returns the pseudonym of what stays; empty if nothing does."""
+    # If two superusers leave at once, one sees that the other has left.
     list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
     # Issuing a key or changing permissions locks this row too, and waits.
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -110,7 +110,7 @@ def rename_in_log(user: User, account: Account | None, pseudonym: str) -> None:
 
 
 def forget_in_events(name: str, pseudonym: str, account_id: int | None) -> None:
-    """The rows stay: by them every process sees that the database is still the one it knows."""
+    """The rows stay, because processes recognise the database by them."""
     events_by(name, account_id).update(by=pseudonym)
     for event in ControlEvent.objects.filter(account_id=account_id, kind=EventKind.TIER_DECLINED):
         event.facts["answer"] = ""
@@ -128,7 +128,7 @@ def tell(account_id: int | None, revoked: list[ApiKey], by: str) -> None:
 
 # A person who is locked out has to log in again once unlocked, and so does a thief with their session.
 def end_sessions(user: User) -> None:
-    """What their pages have open ends with them."""
+    """Their pages' streams end with them."""
     logins, pages = UserSession.objects.filter(user=user), PageSession.objects.filter(account__user=user)
     keys = {row.session_key for rows in (logins, pages) for row in rows}
     Session.objects.filter(session_key__in=keys).delete()
@@ -148,7 +148,7 @@ def has_acted_as_staff(user: User) -> bool:
 
 
 STAYING: dict[str, Callable[[User], bool]] = {"staff_record": has_acted_as_staff}
-"""By the name that the pages give it. Rooms above add what stays of theirs."""
+"""By the name that pages use. Rooms above add their own."""
 
 
 def staying_of(user: User) -> dict[str, bool]:

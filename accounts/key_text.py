@@ -1,4 +1,4 @@
-"""Keys as text: a lead that says what for, 36 random characters and a checksum of 6."""
+"""Keys as text: a prefix for the kind, 36 random characters and a checksum of 6."""
 
 import hashlib
 import hmac
@@ -54,7 +54,7 @@ def prefix_of(key: str, lead: str = API_KEY_LEAD) -> str:
 
 
 def shown_prefix(sent: str, lead: str = API_KEY_LEAD) -> str:
-    """What may be logged of what was sent as a key: nothing of what is none, because it may be a password."""
+    """The part of a sent key that may be logged: nothing if it is not a key, because it may be a password."""
     return (
         prefix_of(sent, lead) if sent.startswith(lead) and len(sent) > 2 * len(prefix_of(sent, lead)) else ""
     )

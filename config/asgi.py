@@ -52,7 +52,7 @@ class Service:
         self.is_ready = True
 
     async def stop(self) -> None:
-        """Whatever one part meets, those that are stopped after it still write what they hold."""
+        """If one part fails to stop, those after it still write their data."""
         self.is_ready = False
         for _, stop in reversed(BACKGROUND):
             try:
@@ -118,7 +118,7 @@ class NeedsWebSocket(ApiError):
 
 async def refuse_stream(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if HTTP_RESPONSE not in (scope.get("extensions") or {}):
-        # Such a server makes a bare 403 of it.
+        # Such a server answers with a bare 403.
         await send({"type": "websocket.close"})
         return
 

@@ -21,7 +21,7 @@ from news.models import NewsItem, Source
 from signals_feed.publishers.requests import PublisherRequest
 from status.models import Incident
 
-# Title, model (or page of our own) and icon. Each model or page decides itself who may see it.
+# Title, model (or page of our own) and icon. Each model or page decides who may see it.
 GROUPS = {
     "Editorial": (
         ("Drafts", "news_queue", "inbox"),
@@ -90,8 +90,8 @@ def link_to(page: str) -> str:
     return reverse(page if page in OWN_PAGES else f"admin:{page.replace('.', '_')}_changelist")
 
 
-# Title, the page it leads to with the filter that is chosen there, icon, and how it is counted: with at most
-# one query, but three for the accounts near their limits.
+# Title, the page with its filter, icon, and how it is counted: with one query at most, but three for the
+# accounts near their limits.
 NEEDS: tuple[tuple[str, str, str, Callable[[], int]], ...] = (
     ("Open incidents", "status.incident", "report", lambda: Incident.objects.open().count()),
     (

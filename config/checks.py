@@ -71,7 +71,7 @@ def bits_of(secret: str) -> float:
     """The entropy of its letters, less what repeats itself."""
     counts = Counter(secret)
     bits = -sum(count * math.log2(count / len(secret)) for count in counts.values())
-    # Even nothing takes 8 bytes when zlib has packed it.
+    # zlib makes 8 bytes even of an empty text.
     packed = len(zlib.compress(secret.encode(), 9)) - 8
     return bits * min(1.0, packed / len(secret))
 
@@ -172,7 +172,7 @@ GRACES = {"CLOSE_GRACE_MS": (0, 10_000), "DRAIN_S": (0, 300), "STOP_WITHIN_S": (
 
 
 def check_deployment(**kwargs: Any) -> list[CheckMessage]:
-    """What only `check --deploy` asks: servers start with it, and do not do what was meant."""
+    """Only for `check --deploy`: servers start with these settings, but do not do what is meant."""
     return [*_graces(), *_folders(), *_hosts(), *_ports(), *_mail_host()]
 
 
@@ -237,7 +237,7 @@ def _another(name: str) -> str:
 
 
 def _mail_host() -> Iterator[CheckMessage]:
-    """A name without a dot is one that this machine knows, as of a container; of others DNS may be away."""
+    """A name without a dot, such as a container's, is known to this machine; for others DNS may be away."""
     host = settings.EMAIL_HOST if settings.MAILS_ARE_SENT else ""
     if host and "." not in host and ":" not in host:
         try:

@@ -20,7 +20,7 @@ SECRET = "secret"  # noqa: S105 - the name of a file
 
 
 def prepare() -> None:
-    """Whatever may be the first to run calls it before it reads the settings, which write nothing."""
+    """Every entry point calls it before it reads the settings, which write nothing."""
     folder = var_dir()
     tighten(folder)
     # Its database and secrets are elsewhere, and the disk may be read-only.
@@ -30,12 +30,12 @@ def prepare() -> None:
     refuse_lost_secret()
     if not env.text("SECRET_KEY"):
         make_secret(folder)
-        # From the first start on: now it is seen to be ours.
+        # Only for a folder that is recognisably ours.
         tighten(folder)
 
 
 def require_data() -> None:
-    """For commands that work on what is kept: a mistyped folder must not become an installation."""
+    """For commands that need existing data: a mistyped folder must not become an installation."""
     folder = var_dir()
     tighten(folder)
     refuse_lost_secret()
@@ -91,7 +91,8 @@ def known_secret(folder: Path) -> str:
 
 
 def tighten(folder: Path) -> None:
-    """Takes away what an earlier version or a lax umask let others read. A shared folder stays as it is."""
+    """Removes access for others that an earlier version or a lax umask left. A shared folder stays as it
+    is."""
     try:
         found = folder.stat()
         is_ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX
@@ -103,7 +104,7 @@ def tighten(folder: Path) -> None:
             if path.is_file() and path.stat().st_mode & 0o077:
                 path.chmod(0o600)
     except OSError:
-        # The disk is read-only, or nothing is there yet. Whatever has to write there will say so.
+        # The disk is read-only, or the folder does not exist yet. The first write reports it.
         return
 
 

@@ -61,7 +61,7 @@ def redact(text: str, own: Iterable[str]) -> str:
             text = _without(secret, text)
     for pattern, replacement in RULES:
         text = pattern.sub(replacement, text)
-    # Most texts name nothing, and searching for all names takes longer than all the rest.
+    # Most texts contain no name, and searching for all names takes longer than everything else.
     if "=" in text or ":" in text or "%3" in text:
         text = NAMED.sub(rf"\1{HIDDEN}", text)
     return text
@@ -111,7 +111,7 @@ def passwords_in(address: str) -> Iterator[str]:
 
 LONGEST = 4_000
 
-# What is longer is not even searched for secrets: so much of a text is never written.
+# Longer texts are cut before they are searched for secrets.
 LOOKED_AT = 16 * LONGEST
 
 # Characters that move a terminal's cursor or begin a line, as they are written in Python.
@@ -170,7 +170,7 @@ class LineFormatter(logging.Formatter, ABC):
     def _traceback(self, record: logging.LogRecord) -> str:
         if not record.exc_info or record.exc_info[0] is None:
             return ""
-        # Its end says most.
+        # The end of a traceback says most.
         text = redact(self.formatException(record.exc_info), self._own)[-LOOKED_AT:]
         return text.encode("utf-8", "backslashreplace").decode().translate(CONTROLS_IN_TRACEBACKS)
 

@@ -49,7 +49,7 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def keep_roles(app_config: Any, using: str, apps: Any, **_: Any) -> None:
-    """After the permissions of an app were made: those of its own in each role."""
+    """After an app's permissions are created: adds them to each role."""
     try:
         groups = apps.get_model("auth", "Group")._default_manager.using(using)
         permissions = apps.get_model("auth", "Permission")._default_manager.using(using)

@@ -1,4 +1,4 @@
-"""All settings. What the environment may say stands in the table in config/environment/variables."""
+"""All settings. The variables of the environment are listed in config/environment/variables.py."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ PUBLIC_TERMINAL = env.switch("PUBLIC_TERMINAL", otherwise=DEMO)
 
 NOTIFY_SOCKET = env.text("NOTIFY_SOCKET")
 SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
-# What they signed counts further, until they are dropped; `rotate_secrets` says when nothing needs them.
+# What they signed remains valid until they are dropped; `rotate_secrets` says when nothing needs them.
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 KEY_PEPPER = env.text("KEY_PEPPER") or (f"pepper:{SECRET_KEY}" if SECRET_KEY else "")
 KEY_PEPPER_FALLBACKS = env.words(
@@ -43,7 +43,7 @@ CONNECTIONS_PER_ADDRESS = env.whole("CONNECTIONS_PER_ADDRESS")
 CONNECTIONS_CAP_LOOPBACK = env.switch("CONNECTIONS_CAP_LOOPBACK")
 # In production a key is refused if a proxy says that it came over plain HTTP.
 ALLOW_PLAIN_HTTP = env.switch("ALLOW_PLAIN_HTTP")
-# After SIGTERM /readyz answers 503 for so long before the port closes, so that whatever is in front notices.
+# After SIGTERM, /readyz answers 503 for this long before the port closes, so that a proxy notices.
 DRAIN_S = env.number("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 # After that a process may take so long to stop.
 STOP_WITHIN_S = env.number("STOP_WITHIN_S")

@@ -45,5 +45,5 @@ def _spelled(part: re.Match[bytes]) -> bytes:
 
 def _in_full(text: str) -> str:
     full = f"{Decimal(text):f}"
-    # A float stays one: 1e16 must be read as 1e15 is.
+    # A float stays a float: 1e16 must be read like 1e15.
     return f"{full}.0" if "e" in text and "." not in full else full

@@ -64,7 +64,7 @@ PASSES = (
 
 
 def connect_once() -> None:
-    """Past the pool, which would only say that it waited in vain. Raises psycopg.Error."""
+    """Bypasses the pool, which reports only a timeout. Raises psycopg.Error."""
     wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
     psycopg.connect(**wishes).close()
 
@@ -94,25 +94,25 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False, within_s: flo
             return
 
 
-# What SQLite says of a file in which it does not find its way.
+# The messages of SQLite for a damaged file.
 DAMAGE = ("malformed", "not a database", "unsupported file format")
 
 
 def is_damaged(error: BaseException) -> bool:
-    """Whether the file of SQLite is; it will not pass by waiting."""
+    """Whether the SQLite file is damaged; waiting does not help."""
     cause = error.__cause__
     return isinstance(cause, sqlite3.DatabaseError) and any(words in str(cause) for words in DAMAGE)
 
 
 def restore_in_its_place() -> str:
-    """The way out of a damaged file. The secret in its folder stays, so keys and factors go on."""
+    """What to do about a damaged file. The secret in its folder stays, so keys and factors remain valid."""
     return (
         "Stop whatever uses it, move it away with its -wal and -shm, and restore a backup in its place:"
         f" `{command('restore FILE')}`"
     )
 
 
-# Of a database that answers and does not do what it is asked.
+# Faults of a database that answers but refuses the work.
 TAKES_NO_WRITES = "The database takes no writes: it is a standby, or was made read-only."
 NAME_THE_PRIMARY = (
     "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
@@ -123,7 +123,7 @@ LET_IT_OWN = (
 )
 
 UNFINISHED = "tickwire_unfinished"
-"""A table that stands while the database is being filled with another's rows."""
+"""A table that exists while the database is being filled with another's rows."""
 
 
 def is_unfinished() -> bool:
@@ -131,7 +131,7 @@ def is_unfinished() -> bool:
 
 
 def refuse_unfinished() -> None:
-    """What was killed while it filled the database left a part, which must not be taken for the whole."""
+    """A killed copy leaves a part of the rows, which must not be taken for the whole."""
     if is_unfinished():
         raise CommandError(
             "The database is incomplete: a `restore` or `move` into it has not finished. Run that "
@@ -146,7 +146,8 @@ def pending_migrations() -> list[Migration]:
 
 
 def end_on_hangup() -> None:
-    """A terminal that is closed sends it, and who has no workers has nothing to replace. nohup is heeded."""
+    """A closing terminal sends it, and a process without workers has nothing to replace. nohup is
+    respected."""
 
     def end(number: int, frame: FrameType | None) -> None:
         logger.warning("SIGHUP: this process ends as on SIGTERM")
@@ -193,7 +194,7 @@ async def feed_watchdog(within_s: float) -> None:
     here, because a WatchdogSec of the unit would also kill an earlier release, which feeds none."""
     _tell(b"WATCHDOG_USEC=%d" % (within_s * 1_000_000))
     while settings.NOTIFY_SOCKET:
-        # Not waiting for a systemd that does not read.
+        # Without waiting for a systemd that does not read.
         _tell(b"WATCHDOG=1", socket.MSG_DONTWAIT)
         await asyncio.sleep(within_s / SIGNS)
 
@@ -202,7 +203,7 @@ def _tell(what: bytes, flags: int = 0) -> None:
     path = settings.NOTIFY_SOCKET
     if not path:
         return
-    # A name that begins with @ is no file: the kernel has it with a zero byte instead.
+    # A name that begins with @ is an abstract socket: the kernel expects a zero byte instead.
     address = f"\0{path[1:]}" if path.startswith("@") else path
     with suppress(OSError):
         _socket().sendto(what, flags, address)
@@ -210,7 +211,7 @@ def _tell(what: bytes, flags: int = 0) -> None:
 
 @cache
 def _socket() -> socket.socket:
-    """Kept, because a process without a free descriptor lives too."""
+    """Kept, because a process without a free descriptor must report too."""
     return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 
 

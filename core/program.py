@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-# How this program was started, so that what it tells people to type works where they are.
+# How this program was started, so that the commands in its messages work for the reader.
 NAME = "tickwire-server"
 ROOT = Path(__file__).resolve().parents[1]
 IS_CHECKOUT = (ROOT / "manage.py").exists()
 """Otherwise it is installed from a wheel, in a folder that may be read-only."""
 
-# What the installed command calls differently. All other names only change underscores into dashes.
+# Names that differ in the installed command. All others only change underscores into dashes.
 SHORT_NAMES = {"run_engine": "engine"}
 DATA_OPTION = "--data"
 
@@ -83,7 +83,7 @@ def is_unread() -> bool:
 
 
 def give_up() -> None:
-    """What is still to be written goes nowhere: Python flushes at its end, and would complain."""
+    """Discards pending output: Python flushes at exit, and would report an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

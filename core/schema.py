@@ -29,7 +29,7 @@ class ConcurrentIndex(AddIndexConcurrently):
             schema, lock_timeout = cursor.fetchone()
             cursor.execute("SET lock_timeout = 0")
             try:
-                # Other schemas may have one of that name.
+                # Other schemas may have an index of that name.
                 place = f"{schema_editor.quote_name(schema)}.{name}"
                 cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {place}")
                 super().database_forwards(app_label, schema_editor, from_state, to_state)

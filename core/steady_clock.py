@@ -10,10 +10,10 @@ MS, S = 1_000_000, 1_000_000_000
 # The machine's clock is corrected by less than this all the time; more than this is a step.
 STEP = S
 
-# A step that is undone within this time was none.
+# A step that is undone within this time does not count.
 HOLDS = 2 * S
 
-# For so long after a look at both clocks, the monotonic one alone is asked.
+# For this long after reading both clocks, only the monotonic one is read.
 LOOK = 20 * MS
 
 # A source whose own time differs from a clock by no more than this confirms it.
@@ -59,7 +59,7 @@ class SteadyClock:
         self._apart = 0
         """How far that clock is ahead of the machine's."""
         self._since: int | None = None
-        """When the step was first seen that is still undecided."""
+        """When the undecided step was first seen."""
         self._stepped = self._before = 0
         self._kept: int | None = None
         """How far the machine's clock is ahead of this one, where the machine's was found wrong."""
@@ -102,7 +102,7 @@ class SteadyClock:
                 self._go_on(self._follow(machine, now), machine, is_straight=True)
 
     def lead(self, at_ms: int) -> None:
-        """Called again and again with what another process's clock says; that clock counts."""
+        """Called regularly with the time of another process's clock, which this clock follows."""
         reported, heard = at_ms * MS, self._monotonic()
         before, self._led = self._led, (reported, heard)
         if before is None:

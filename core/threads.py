@@ -20,7 +20,7 @@ T = TypeVar("T")
 # A longer queue would outlast the patience of clients: an early 503 is better.
 MAX_WAITING = 128
 
-# How long a request waits. A database that was stopped neither answers nor refuses.
+# How long a request waits. A suspended database neither answers nor refuses.
 PROMPTLY_S = patient(2.0)
 _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
 

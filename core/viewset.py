@@ -36,7 +36,7 @@ class ApiViewSet(ViewSet):
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
-        """As DRF's own, but keys, windows and actions are awaited, and the request is logged."""
+        """Like DRF's, but keys, windows and actions are awaited, and the request is logged."""
         self.scope = request.scope = scope_of(request)  # type: ignore[attr-defined]
         began_s = started_at(self.scope)
         self.request = self.initialize_request(request, *args, **kwargs)
@@ -52,7 +52,7 @@ class ApiViewSet(ViewSet):
             answer = self.handle_exception(error)
         response = self.finalize_response(self.request, answer)
         took_s = time.perf_counter() - began_s
-        # Nearly no answer is worth a line, and then it costs nothing more than this.
+        # Hardly any answer is logged, so the check must be cheap.
         if answer.status >= 400 or settings.ACCESS_LOG or 0 < settings.SLOW_REQUEST_MS <= took_s * 1000:
             self._log(request, answer, took_s)
         return response

@@ -1,4 +1,4 @@
-"""Whether requests to this process would succeed, and what is shared by all and away."""
+"""Whether requests to this process would succeed, and which shared services are away."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ DISK_FULL, READ_ONLY_TRANSACTION = "53100", "25006"
 
 
 class Reports(Protocol):
-    """What the processes tell each other over the database."""
+    """What the processes report to each other over the database."""
 
     def of_others(self, process: str) -> list[dict[str, float]]: ...
     def put(self, process: str, ages_s: dict[str, float]) -> None: ...
@@ -47,7 +47,7 @@ class Reports(Protocol):
 
 
 class DatabaseProbe:
-    """One look, in a thread. Until it has ended it says what it has found so far."""
+    """One probe, in a thread. While it runs, it holds what it has found so far."""
 
     def __init__(self, reports: Reports, process: str, ages_s: dict[str, float]) -> None:
         self._reports, self._process, self._ages_s = reports, process, ages_s
@@ -83,7 +83,7 @@ def why_unwritable(error: DatabaseError) -> str:
 
 LOOK_EVERY_S = 1.0
 
-# The database is written at each look at it. While it is away it is looked at each second.
+# Each probe writes to the database. While that is away, it is probed each second.
 DATABASE_EVERY_S = 5.0
 DATABASE_PATIENCE_S = patient(3.0)
 REDIS_PATIENCE_S = patient(1.0)
@@ -151,7 +151,7 @@ class ReadinessMonitor:
             yield "stopping"
         elif not self.is_started:
             yield "starting"
-        # They are read when the process starts: if they are collected later, it has to be started again.
+        # They are read at the start: after collecting them, restart the process.
         if settings.PRODUCTION and not getattr(staticfiles_storage, "hashed_files", None):
             yield "static_files"
 
@@ -279,7 +279,7 @@ def readiness() -> tuple[int, dict[str, Any]]:
 
 class ReadinessMetrics(Collector):
     def describe(self) -> list[Metric]:
-        """Nothing is looked at when this is registered."""
+        """Registering it probes nothing."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""A request as the service saw it, behind whatever is in front: `doctor` looks at itself through the proxy.
+"""A request as the service saw it behind its proxy, for the checks of `doctor`.
 
 Only a holder of the installation's secret can ask, and only the same installation can answer."""
 
@@ -61,7 +61,7 @@ async def answer_echo(scope: dict[str, Any], send: Any) -> None:
 
 
 async def echo_socket(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Says at once what it saw, then is silent until it is spoken to, and says the same again."""
+    """Sends at once what it saw, then again after the first message or a silence."""
     await receive()
     answer = _answer(scope)
     if answer is None:

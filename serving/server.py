@@ -61,12 +61,12 @@ class Acceptor:
         self._listen()
 
     def show(self) -> None:
-        """To be called many times a second, or the others believe this worker to be gone."""
+        """Call it many times a second, or the others take this worker for gone."""
         if not self._is_closed and self._resting is None:
             self._place.show(len(self._connections) + len(self._coming), time.monotonic())
 
     def close(self) -> None:
-        """What waits is left to the others."""
+        """Waiting connections are left to the others."""
         self._is_closed = True
         self._place.leave()
         if self._resting is not None:
@@ -125,7 +125,7 @@ class Acceptor:
 
 UNREAD_MS = 60_000
 
-# The kernel doubles it. Clients have little to say, and what is refused is not taken in before.
+# The kernel doubles it. Clients send little, and a refused body should not be received first.
 RECEIVE_BUFFER_BYTES = 32 * 1024
 
 
@@ -169,7 +169,7 @@ STEP_S = 0.1
 # A client whose connection was just accepted may not have sent its request yet.
 LAST_COMERS_S = 1.0
 
-# What others may find of this process is put in order in this time, or left as it is.
+# Cleaning up after this process may take this long.
 TIDY_WITHIN_S = 2.0
 
 
@@ -197,7 +197,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         is_main = threading.current_thread() is threading.main_thread()
-        # When all has ended, uvicorn gives the signals that came to whom it found here.
+        # At the end, uvicorn passes received signals to the handlers that it found here.
         before = signal.signal(signal.SIGINT, interrupt_once) if is_main else None
         with super().capture_signals():
             yield
@@ -237,8 +237,8 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def retire(self) -> None:
-        """Another serves at the same address, and a proxy has nothing to notice; but who keeps a connection
-        may send a request on it at any time. May be called from any thread."""
+        """Another worker serves at the same address, so a proxy need not notice; but clients may send
+        requests on open connections at any time. May be called from any thread."""
         self._pause_s, self._is_followed = max(settings.DRAIN_S, LAST_COMERS_S), True
         draining.begin()
         self.should_exit = True
@@ -276,8 +276,8 @@ class Server(uvicorn.Server):
             server.close()
 
     async def _tidy_up(self) -> None:
-        """Nothing that goes wrong here keeps the process from ending."""
-        # What was accepted just now becomes a connection.
+        """A fault here must not keep the process from ending."""
+        # A socket that was just accepted becomes a connection.
         await asyncio.sleep(0)
         for act in draining.before_closing:
             try:

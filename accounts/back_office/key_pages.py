@@ -38,7 +38,7 @@ from accounts.rights import PowerRefused
 from .staff_pages import NO_OWNER, StaffAdmin, button, label, owner_of, staff_page
 
 
-# Pages of what opens an account: its owner hears by mail what staff did there.
+# Pages of keys and factors: their owner gets a mail about each act of staff.
 class MailsOwner:
     """Mails what is logged. Comes before the kind of page among the bases."""
 
@@ -72,7 +72,7 @@ ENDS = "It stops working within two seconds, on open streams too. This cannot be
 
 
 class KeyAdmin(StaffAdmin[K]):
-    """A secret is only ever in the answer that made it."""
+    """A secret appears only in the answer that created it."""
 
     issue_form: ClassVar[type[forms.Form]]
     issue_one: ClassVar[Callable[..., tuple[Any, str]]]

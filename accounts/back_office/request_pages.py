@@ -68,7 +68,7 @@ class RequestAdmin(StaffAdmin[M]):
         return self.ask(request, form, title=title, text=text, submit="Decline", danger=True)
 
     def already(self, request: HttpRequest, found: Any) -> HttpResponse | None:
-        """What became of it, where nothing is left to decide."""
+        """The outcome, when nothing is left to decide."""
         if found.state == found.State.OPEN or "answered" in request.POST:
             return None
         by = f" by {found.decided_by}" if found.decided_by else ""

@@ -37,7 +37,7 @@ from accounts.form_fields import (
 from accounts.models import Account, User
 from accounts.rights import publishing_right
 
-# What a form changed, in words that stay true when the row changes again.
+# What a form changed, worded so that it stays true when the row changes again.
 MOST_NAMED = 5
 MINUS = "\N{MINUS SIGN}"
 
@@ -88,7 +88,7 @@ def added(before: list[Model], after: list[Model]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-# What staff type in a page is text that others can see: no direction marks, no control characters.
+# Others can see what staff type: no direction marks, no control characters.
 class VisibleText:
     """A part of pages and of the rows within them."""
 
@@ -123,7 +123,7 @@ class UtcTimeField(SplitDateTimeField):
 TIMES: dict[type[Field[Any, Any]], dict[str, Any]] = {
     DateTimeField: {"form_class": UtcTimeField, "widget": UnfoldAdminSplitDateTimeWidget}
 }
-# As text: a browser drops what its own number fields do not take, separators among them.
+# As text, because number fields of browsers drop separators.
 NUMBERS: dict[type[Field[Any, Any]], dict[str, Any]] = {
     kind: {"form_class": form_class, "widget": UnfoldAdminTextInputWidget(attrs={"inputmode": mode})}
     for kind, form_class, mode in (
@@ -133,7 +133,7 @@ NUMBERS: dict[type[Field[Any, Any]], dict[str, Any]] = {
     )
 }
 
-# One page of a list. More at once is a task for a command, not for a form.
+# One page of a list. Larger changes are a task for a command.
 MAX_CHOSEN = 100
 BEYOND_REACH = "you cannot act on an account that may do more than you may."
 
@@ -142,7 +142,7 @@ ITSELF = "pk"
 """The `owner` of pages of users."""
 NO_OWNER = ""
 """The `owner` of rows that belong to no person, or that staff act on whatever their owner may do."""
-# No row of a person is more steps away from them.
+# No row is farther from its owner.
 FARTHEST = 2
 
 
@@ -151,7 +151,7 @@ def within_reach(of: User) -> QuerySet[User]:
     Publishing signals is no power: it cannot harm another account."""
     if of.is_superuser:
         return User.objects.all()
-    # As powers are kept, not as they are in force: a locked-out superuser has none just now.
+    # By stored powers, not those in force: a locked superuser has none at the moment.
     beyond = Permission.objects.exclude(Q(user=of) | Q(group__user=of) | publishing_right.is_it())
     return (
         User.objects.filter(is_superuser=False)
@@ -189,7 +189,7 @@ def leads_to_a_person(model: type[Model], steps: int = FARTHEST) -> bool:
 
 
 def staff_page(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
-    """A page with the menu of the staff's site, and all else that stands on each of its pages."""
+    """A page with the menu and the other shared parts of the staff's site."""
     request.current_app = admin.site.name
     context = {**admin.site.each_context(request), "title": title, **context}
     return TemplateResponse(request, template, context)
@@ -205,7 +205,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
     called: ClassVar[tuple[str, str] | None] = None
     """What one row and what several are called, where their model says it otherwise."""
     set_once: ClassVar[tuple[str, ...]] = ()
-    """Fields that are as they are once a row is there."""
+    """Fields that are read-only once the row exists."""
     formfield_overrides = {**NUMBERS, **TIMES}
     sortable_by: ClassVar[tuple[str, ...] | None] = ()
     list_per_page = list_max_show_all = MAX_CHOSEN
@@ -269,7 +269,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
         return (*self.set_once, *fields) if obj else fields
 
     def formfield_for_foreignkey(self, db_field: Any, request: Any, **options: Any) -> Any:
-        """Only people within reach can be chosen as those whose a row is."""
+        """Only people within reach can be chosen as the owner of a row."""
         first, _, rest = (self.owner or NO_OWNER).partition("__")
         if first == db_field.name:
             people = options.get("queryset")
@@ -287,7 +287,7 @@ class StaffAdmin(VisibleText, ModelAdmin[M]):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, dict[str, Any]]]:
-        """With the new values: what they are now does not say what they were made."""
+        """With the new values, because the row may change again."""
         message: list[dict[str, dict[str, Any]]] = super().construct_change_message(
             request, form, formsets, add
         )

@@ -90,7 +90,7 @@ class KeyCache(ABC, Generic[H]):
         return holder
 
     def digest(self, key: str) -> bytes:
-        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
+        # A lone surrogate, possible in JSON, becomes "?", which no key contains.
         return hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
 
     def recall(self, digest: bytes) -> H | None:
@@ -142,7 +142,7 @@ class Marks:
                 del self._buckets[digest[:2]]
 
     def _find(self, digest: bytes) -> tuple[array[int], int, bool]:
-        """Where it stands, or would stand, and whether it does."""
+        """Its position, or where it would be inserted, and whether it is there."""
         bucket = self._buckets.get(digest[:2], array("Q"))
         value = int.from_bytes(digest[2:MARK_BYTES])
         place = bisect_left(bucket, value)
@@ -167,8 +167,8 @@ class MarkedKeyCache(KeyCache[H]):
         """One query, the same for an unknown and a revoked key, so that its duration reveals nothing."""
 
     async def start(self) -> None:
-        """After the events: what is issued or revoked from then on is heard. Until all marks are loaded, the
-        database is asked for each unknown key."""
+        """Started after the events, so that later keys and revocations are received. Until all marks are
+        loaded, each unknown key is a query."""
         self.load_again({})
 
     async def stop(self) -> None:
@@ -190,7 +190,7 @@ class MarkedKeyCache(KeyCache[H]):
         drops = self._drops
         look = partial(in_thread_promptly, self.look_up, [each.hex() for each in digests])
         holder = await self.remember(digest, self._looks.ask(digest, look))
-        # An event that came in between may have let in the very user who was still locked out at the look.
+        # An event in between may have unlocked the user who was still locked during the query.
         has_ended = holder is None and drops == self._drops
         if has_ended and self._is_complete and len(self._closed) < MOST_CLOSED:
             for each in digests:
@@ -229,7 +229,7 @@ class MarkedKeyCache(KeyCache[H]):
         if "mark" in facts:
             self._marks.add(bytes.fromhex(facts["mark"]))
         elif self._is_complete:
-            # It was written by a process of the previous version.
+            # A process of the previous version wrote it.
             self.load_again(facts)
 
     def load_again(self, facts: dict[str, Any]) -> None:
@@ -246,7 +246,7 @@ class MarkedKeyCache(KeyCache[H]):
         self.forget(lambda holder: holder.key_id == facts.get("key"))
 
     def reopen(self, facts: dict[str, Any]) -> None:
-        """A user who was locked out may have been let in again: then their keys are asked for."""
+        """A user may have been unlocked: then their keys are loaded again."""
         self._drops += 1
         while self._closed:
             self._marks.add(self._closed.pop())

@@ -13,10 +13,10 @@ from django.core.signing import BadSignature, Signer
 
 from accounts.models import Account, ApiKey, PageSession, Tier
 
-# No API key has this number, so the end of none is the end of a page.
+# No API key has this number, so ending a key never ends a page.
 NO_KEY = 0
 
-# What our own pages have on every tier: those of an account together, or those of one address' visitors.
+# The limits of our own pages on every tier: for all of an account's, or for all visitors from one address.
 PAGE_REQUESTS, PAGE_STREAMS = 120, 20
 
 
@@ -33,7 +33,7 @@ OF_VISITORS = "visitors:"
 
 
 def of_pages(account_id: int, visitor_from: str = "") -> str:
-    """What those of our own pages are counted under."""
+    """The same for our own pages."""
     return f"{OF_VISITORS}{visitor_from}" if visitor_from else f"pages:{account_id}"
 
 

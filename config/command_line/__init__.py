@@ -1,1 +1,1 @@
-"""What is typed in a shell, and what it answers."""
+"""The command line: reading what was typed, and executing it."""

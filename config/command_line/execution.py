@@ -1,4 +1,4 @@
-"""Does what was typed, and says in a sentence what an operator can fix."""
+"""Executes a command, and reports in one sentence what an operator can fix."""
 
 import errno
 import sqlite3
@@ -29,7 +29,7 @@ from core.program import ROOT, EvenUnread, command, is_installed_command
 
 from .words import COMMANDS, NEED_DATA, NEED_DATABASE, as_typed, typed_name
 
-# Says in one sentence what is wrong around the program, and what to do.
+# Faults of the environment, each as one sentence with what to do.
 NO_TABLES = "The database has no tables yet."
 
 
@@ -42,7 +42,7 @@ def explain(error: BaseException) -> str | None:
     if is_damaged(error):
         return f"The database file {connection.settings_dict['NAME']} is damaged. {restore_in_its_place()}"
     if isinstance(error, MigrationSchemaMissing) and error.__context__:
-        # Django puts it into words of its own when it may not make its first table.
+        # Django wraps it when it may not create its first table.
         return explain(error.__context__)
     if isinstance(error, OperationalError | ProgrammingError | InternalError):
         return _explain_database(error)
@@ -134,7 +134,7 @@ WITHOUT_TERMINAL = (
 
 
 def execute(words: list[str]) -> str:
-    """Returns what went wrong, if anything did. A bug keeps its traceback."""
+    """Returns the fault as a sentence, if any. A bug keeps its traceback."""
     try:
         _begin(words)
         if words[0] not in COMMANDS and (fault := _unknown(words[0])):
@@ -163,7 +163,7 @@ def _begin(words: list[str]) -> None:
         return
     if name in GO_ON_UNREAD:
         sys.stdout = EvenUnread(sys.stdout)
-    # These look at what is there, and make nothing.
+    # These only read what is there.
     if name == "doctor":
         refuse_lost_secret()
         return

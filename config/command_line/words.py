@@ -1,4 +1,4 @@
-"""What was typed. It is read without Django, so that help and a mistake are answered at once."""
+"""Reads the command line without Django, so that help and mistakes are answered at once."""
 
 import os
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from core.program import DATA_OPTION, NAME, SHORT_NAMES, NoFolder, is_installed_command, take_data_folder
 from core.version import VERSION
 
-# The list of commands, which must not take the time that importing them takes.
+# The list of commands, because importing them all takes too long.
 GROUPS: dict[str, dict[str, str]] = {
     "Running it": {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
@@ -60,7 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 COMMANDS = {name for group in GROUPS.values() for name in group}
-# What works on what is kept already; headlines come from a file or a pipe.
+# Commands that need existing data; headlines come from a file or a pipe.
 NEED_DATA = {
     *GROUPS["Accounts and keys"],
     *GROUPS["Market data"],
@@ -71,7 +71,7 @@ NEED_DATA = {
     # Of Django.
     *("clearsessions", "dumpdata", "flush", "inspectdb", "loaddata", "remove_stale_contenttypes"),
 } - {"score_headlines"}
-# What makes its own folder, but none of its tables.
+# Commands that create the folder, but no tables.
 NEED_DATABASE = {"run_engine", "seed_demo"}
 
 TEXT = """\
@@ -106,9 +106,9 @@ HELP = (["help"], ["--help"], ["-h"])
 
 class Reading(NamedTuple):
     words: list[str]
-    """The sub-command by Django's name, and what follows; empty where nothing is to be done."""
+    """The sub-command by Django's name, and its arguments; empty if there is nothing to do."""
     folder: str = ""
-    """Of `--data`: where this call keeps what it keeps."""
+    """From `--data`: the folder of this call."""
     answer: str = ""
     fault: str = ""
 
@@ -126,7 +126,7 @@ def read(words: list[str], without: str) -> Reading:
         words = [without, *words]
     if words in HELP:
         return Reading([], answer=overview(typed_name()))
-    # After `help` stands another one.
+    # `help` is followed by another one.
     names = 2 if words[0] == "help" else 1
     return Reading([*map(_canonical, words[:names]), *words[names:]], folder)
 

@@ -1,5 +1,5 @@
-"""What the environment says: `variables.py` is the table of all of it, and `env` has the values, which are
-read together, so that all faults are named at once."""
+"""The environment: `variables.py` is the table of all variables, and `env` has their values, which are read
+together so that all faults are reported at once."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -61,11 +61,11 @@ class Environment:
         return str(VARIABLES[name].value_of_default())
 
     def parsed(self, name: str) -> Any:
-        """What the function made of it that stands in the table as `read`; None if nothing was given."""
+        """The result of `read` in the table; None if nothing was given."""
         return self._values[name]
 
     def secrets(self) -> dict[str, str]:
-        """What was given of them, which no log may show."""
+        """Those that were given, which no log may show."""
         texts, _ = self._texts
         return {name: text for name, text in texts.items() if VARIABLES[name].is_secret}
 

@@ -34,7 +34,7 @@ class Variable(NamedTuple):
     begins: tuple[str, ...] = ()
     read: Callable[[str], Any] | None = None
     is_secret: bool = False
-    """Its value is shown nowhere, and NAME_FILE may name a file that holds it."""
+    """Its value is never shown, and NAME_FILE may name a file that holds it."""
     is_needed: bool = False
     """Production does not start without it."""
 
@@ -54,7 +54,7 @@ class Variable(NamedTuple):
                 found = [word for part in given.split(separator) if (word := part.strip())]
                 return [self.read(word) for word in found] if self.read else found
         if self.among:
-            # However it is written, the settings have it as it stands in the table.
+            # The settings have it as it is written in the table, whatever its case.
             return {each.lower(): each for each in self.among}[given.strip().lower()]
         if self.begins and not (given.startswith(self.begins) and _has_host(given)):
             raise ValueError
@@ -64,7 +64,7 @@ class Variable(NamedTuple):
         return self.read(self.default) if self.read and self.default else self.default
 
     def _within(self, value: float) -> float:
-        # No comparison with what is not a number holds.
+        # No comparison with NaN holds.
         if not self.lowest <= value <= self.highest:
             raise ValueError
         if value > MOST:
@@ -96,7 +96,7 @@ words = partial(Variable, kind="words")
 
 
 def _has_host(address: str) -> bool:
-    # Raises ValueError for a port that is none.
+    # Raises ValueError for an invalid port.
     parts = urlsplit(address)
     return bool(parts.hostname and (parts.port is None or parts.port) and not re.search(r"\s", address))
 
@@ -163,7 +163,7 @@ def read_own_host(name: str, variable: str = "HOST") -> str:
     try:
         ip_address(name)
     except ValueError:
-        # A name has a letter, so that no misspelt address is taken for one.
+        # A name has a letter, so that a misspelt address is not taken for one.
         if not re.fullmatch(r"(?i)(?=.*[a-z])[a-z0-9_-]+(\.[a-z0-9_-]+)*", name):
             raise ImproperlyConfigured(
                 f"{variable} has {name!r}, which is neither an address nor a name: write 127.0.0.1, or "
@@ -324,7 +324,7 @@ def on_sqlite(database: dict[str, Any], test_file: str) -> dict[str, Any]:
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "mmap_size": "268435456"}
     pragmas |= {name: value for name, value in asked.items() if name != "timeout"}
     return database | {
-        # The threads that ask are few and stay, so their connections may stay too.
+        # The threads that query are few and permanent, so their connections may stay open too.
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
@@ -362,7 +362,7 @@ def on_postgresql(
                 "min_size": 1,
                 "max_size": connections,
                 "timeout": 2 * times,
-                # The next one tries again at once, instead of after pauses that grow to a minute.
+                # The next caller tries again at once, instead of after pauses that grow to a minute.
                 "reconnect_timeout": 1,
                 "reset": leave_standby,
             },

@@ -33,17 +33,17 @@ from core.deadlines import patient
 from .replies import HAS_CHANGED, HAS_ENDED, Replies, is_of_replica
 from .urls import RedisAddress, read_redis_address
 
-# Connecting to the server itself comes on top, and some wait for Redis no longer than half a second.
+# Connecting to the server itself takes more time, and some callers wait half a second at most.
 SENTINEL_WITHIN_S = patient(0.25)
 ASKED = ("SENTINEL MASTER", "SENTINEL GET-MASTER-ADDR-BY-NAME")
 AWAY = (RedisError, OSError)
 
-# The library would say its name to the server, which few users may do, and which costs a turn.
+# The library would send its name to the server, which few Redis users may do, and which costs a round trip.
 UNNAMED: dict[str, Any] = {"driver_info": None}
 
 
 def key_of(name: str) -> str:
-    """A key or channel as it stands in Redis: installations that share one have different prefixes."""
+    """The name of a key or channel in Redis: installations that share one have different prefixes."""
     return f"{settings.REDIS_PREFIX}:{name}"
 
 
@@ -87,7 +87,8 @@ class FollowingConnection(AbstractConnection):
             raise RedisConnectionError(HAS_CHANGED) from None
 
     def pass_replies_to(self, take: Callable[[Any], object]) -> "asyncio.Future[NoReturn]":
-        """Each reply from now on, to a connection that is there. The future says what ended that."""
+        """Passes each further reply of an open connection to `take`. The future fails when the connection
+        ends."""
         stream, writer = self._reader, self._writer
         if stream is None or writer is None or stream.at_eof() or writer.is_closing():
             raise RedisConnectionError(HAS_ENDED)
@@ -130,7 +131,7 @@ class EncryptedMasterConnection(FollowingConnection, SentinelManagedSSLConnectio
 
 
 class NamedMaster(NamedTuple):
-    """What one Sentinel says."""
+    """The answer of one Sentinel."""
 
     epoch: int
     """Counts the failovers: a Sentinel that was cut off names an older master with a smaller one."""
@@ -198,7 +199,7 @@ class SentinelGroup:
 
 
 class SentinelGroupOfThreads:
-    """The same one after the other, until more than half have answered or all were asked."""
+    """The synchronous version, until more than half have answered or all were asked."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._sentinels, self._most = address.sentinels, len(address.sentinels) // 2 + 1

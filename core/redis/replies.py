@@ -1,4 +1,4 @@
-"""The replies of a connection, each handed on as soon as it comes, without a task that waits for it."""
+"""The replies of a connection, each passed on as it arrives, without a task that waits for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def is_of_replica(error: RedisError) -> bool:
 
 
 def is_of_full(error: BaseException) -> bool:
-    """Redis has no memory left for what was to be written."""
+    """Whether Redis has no memory left for a write."""
     # The client strips the kind of an error. Before Redis 7, what a script met quotes it.
     return isinstance(error, OutOfMemoryError) or "-OOM" in str(error)
 

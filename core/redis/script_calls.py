@@ -41,8 +41,8 @@ class ScriptCall:
 
 
 class ScriptCalls:
-    """Each call hears its outcome once, from the loop, and they hear them in their order. Connects when it is
-    first called, and again after each fault."""
+    """Each call gets its outcome once, from the loop, in order. Connects at the first call, and again after
+    each fault."""
 
     def __init__(self, url: str, script: str, patience_s: Callable[[], float]) -> None:
         """No call waits longer than `patience_s`, connecting included; what it is called with has been
@@ -51,7 +51,8 @@ class ScriptCalls:
         self._script, self._patience_s = script, patience_s
         self._name = sha1(script.encode(), usedforsecurity=False).hexdigest()
         self._under_way: deque[ScriptCall] = deque()
-        # Those that met a Redis without the script. They are sent again, in their order, when all are back.
+        # Calls that reached a Redis without the script. They are sent again, in order, when all have
+        # returned.
         self._unknown: list[ScriptCall] = []
         self._connection: FollowingConnection | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -121,7 +122,8 @@ class ScriptCalls:
             self._repeat()
 
     def _repeat(self) -> None:
-        """Behind the script itself. What answers that says nothing more than what answers those behind it."""
+        """Sends the script before the calls. Its reply needs no look, because the replies to the calls show
+        the same."""
         repeated, self._unknown = self._unknown, []
         telling = ScriptCall(pack("SCRIPT", "LOAD", self._script), lambda outcome: None, repeated[0].until)
         for call in repeated:
@@ -188,7 +190,7 @@ class StreamReads:
         return [StreamEntry(*entry) for entry in answer[0][1]] if answer else []
 
     async def value(self, key: str) -> bytes | None:
-        """What stands under it, as new as the entries that were read before."""
+        """The value under the key, at least as new as the entries read before."""
         value: bytes | None = await self._ask("GET", key, within_s=PATIENCE_S)
         return value
 
@@ -204,7 +206,7 @@ class StreamReads:
                 connection.send_now(pack(*words))
                 return await connection.read_response()
         except BaseException:
-            # What was asked may still be answered, and would be taken for the answer to the next question.
+            # A late reply would be taken for that of the next question.
             await self._hang_up()
             raise
 

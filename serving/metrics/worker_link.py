@@ -20,7 +20,7 @@ from core.deadlines import patient
 
 logger = logging.getLogger(__name__)
 
-# What every process learns from the engine or the database: the same in all of them, so it is never added up.
+# Figures from the engine or the database: the same in all processes, so they are not added up.
 SHARED = CollectorRegistry()
 
 
@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     own: list[Family]
     shared: list[Family] = []
     shared_at: float = 0.0
-    """When this process received what is shared: the latest is the best."""
+    """When this process received the shared figures: the latest ones count."""
     readiness: tuple[int, dict[str, Any]] = (200, {})
     """What its `/readyz` answers."""
 
@@ -52,13 +52,11 @@ AsksReadiness = Callable[[], tuple[int, dict[str, Any]]]
 
 
 class ProcessMetrics:
-    """The figures of this process."""
-
     def __init__(self) -> None:
         self._told_at: Callable[[], float] = lambda: 0.0
 
     def share(self, engine: Collector, told_at: Callable[[], float]) -> None:
-        """What the engine tells every process, and when it last did."""
+        """The engine's figures, and when they were last received."""
         SHARED.register(engine)
         self._told_at = told_at
 

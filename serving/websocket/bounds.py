@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol with bounds on what a client can make it keep or do."""
+"""uvicorn's WebSocket protocol with bounds on the memory and work that a client can cause."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def handle_text(self, event: Frame) -> None:
         super().handle_text(event)
-        # The parser has the frame until another comes, and a client may say no more for days.
+        # The parser keeps the frame until another comes, and a client may be silent for days.
         event.data = b""
 
     def handle_bytes(self, event: Frame) -> None:

@@ -85,7 +85,7 @@ class Consumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             timer.cancel()
 
     def leave(self) -> None:
-        """Let go of everything that others have of it."""
+        """Remove it from all registries."""
         self.is_open = False
         self.stay()
 

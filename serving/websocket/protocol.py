@@ -91,7 +91,8 @@ class WebSocketProtocol(BoundedWebSocket):
 
     def data_received(self, data: bytes) -> None:
         if self.handshake_initiated and not self.handshake_complete:
-            # The client did not wait for the answer. A bad frame, parsed now, would end what has not begun.
+            # The client did not wait for the answer. A bad frame, parsed now, would end a stream that has not
+            # begun.
             self._early += data
             self.read_paused = True
             self.transport.pause_reading()
@@ -100,7 +101,7 @@ class WebSocketProtocol(BoundedWebSocket):
 
     async def send(self, message: Any) -> None:
         if self.close_sent and self.handshake_complete:
-            # The protocol closed it, as at a flood, while the application still had something to say.
+            # The protocol closed it, as at a flood, while the application was still sending.
             raise ClientDisconnected
         await super().send(message)
         if self.close_sent and self.initial_response is not None:
@@ -159,8 +160,8 @@ class WebSocketProtocol(BoundedWebSocket):
         self._end()
 
     def handle_parser_exception(self) -> None:
-        """Whatever else comes is ignored: closing now would reset the socket, and the client would not hear
-        why."""
+        """Later frames are ignored: closing now would reset the socket, and the client would not receive the
+        reason."""
         if not self._is_over and (why := self.conn.close_sent) is not None:
             message = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
             self.queue.put_nowait(cast(Any, message))

@@ -1,1 +1,1 @@
-"""Several web processes on one host, kept running by one that does nothing else."""
+"""Several web processes on one host, and the supervisor that keeps them running."""

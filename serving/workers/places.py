@@ -26,11 +26,11 @@ class Place:
         self._seen_at[self.index] = now
 
     def leave(self) -> None:
-        """It accepts none: the others do not wait for it."""
+        """It accepts no connections, so the others do not wait for it."""
         self._seen_at[self.index] = NEVER
 
     def is_ahead(self, now: float) -> bool:
-        """Whether the next connection is for another worker, who has fewer and is there to take it."""
+        """Whether another worker with fewer connections is there to take the next one."""
         present_since, opened, seen_at = now - PRESENT_S, self._opened, self._seen_at
         present = [opened[other] for other in self._others if seen_at[other] > present_since]
         if not present:

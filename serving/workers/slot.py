@@ -1,4 +1,4 @@
-"""The slot of one worker, through all the processes that come to fill it."""
+"""The slot of one worker, across the processes that fill it one after the other."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 15.0
 # A worker reports each second that its loop turns. One that is silent for longer serves no client.
 SILENT_AFTER_S = 30.0
 
-# A start that takes so long is logged.
+# A start that takes this long is logged.
 SLOW_START_S = 60.0
 LONGEST_STEP_S = 2.0
 State = Literal["empty", "starting", "serving", "stopping", "leaving"]

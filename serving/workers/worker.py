@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 @contextlib.contextmanager
 def ctrl_c_held_back() -> Iterator[None]:
     """What a terminal sends to all of its processes comes to a worker that is started here in `work`."""
-    # What it starts with the first worker would let the signal through again.
+    # multiprocessing starts it with the first worker, and starting it unblocks the signal.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

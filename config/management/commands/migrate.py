@@ -31,7 +31,7 @@ class Command(MigrateCommand):
         )
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        # The checks before `handle` ask the database already.
+        # The checks before `handle` already query the database.
         if settings.PRODUCTION:
             wait_for_database("`migrate`", within_s=DATABASE_WITHIN_S)
         return super().execute(*args, **options)
@@ -78,7 +78,7 @@ class Command(MigrateCommand):
             return
         with database.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
-            # A migration of data may compute for longer than the service is allowed to.
+            # A data migration may take longer than a statement of the service may.
             cursor.execute("SET idle_in_transaction_session_timeout = '10min'")
 
     def _wait(self, attempt: int) -> None:
