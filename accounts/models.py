@@ -1,4 +1,4 @@
-"""Who you are, what opens the API for you, and what you used of it."""
+"""Users and their accounts, the keys that open the API, and their usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import moment
 
-# What customers ask of staff, who accept or decline it once.
+# Requests of customers that staff accept or decline.
 LONGEST_REASON = 500
 
 
@@ -59,7 +59,7 @@ class StaffRequest(models.Model):
         ordering = ("-pk",)
 
     def decide(self, state: RequestState, *, by: Any, answer: str = "") -> bool:
-        """Once: of two who decide at the same moment the second gets False."""
+        """Of two simultaneous decisions, the second returns False."""
         waiting = type(self).objects.open().filter(pk=self.pk)
         if not waiting.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
             return False
@@ -86,9 +86,9 @@ def request_constraints(name: str) -> tuple[models.BaseConstraint, ...]:
     )
 
 
-# How a name looks: names of one look are taken for each other.
-# Those letters of Unicode's confusables.txt that people write names with. The rest needs no table: new names
-# are ASCII, and NFKD takes accents, widths and styles apart.
+# How a name looks, to find names that could be mistaken for each other: the letters of Unicode's
+# confusables.txt that occur in names. The rest needs no table: new names are ASCII, and NFKD splits off
+# accents, widths and styles.
 FOREIGN = {
     "авекмнорстухіјѕһԁԛԝӏүѵг": "abekmhopctyxijshdqwlyvr",
     "αβγεζηικμνορτυχω": "abyeznikuvoptuxw",
@@ -112,7 +112,7 @@ else:
     NameField = models.CharField
 
 PSEUDONYM = "deleted-"
-"""What is left of a deleted account has such a name."""
+"""What remains of a deleted account has this name."""
 PUBLISHER = "publisher-"
 """The public ledger of signals names a user like this, so that it holds no real usernames."""
 PSEUDONYMS = (PSEUDONYM, PUBLISHER)
@@ -221,7 +221,7 @@ class User(AbstractUser):
         help_text="What a member of staff may do.",
     )
     changed_by: str | None = None
-    """Who sets a new password, if not they themselves."""
+    """The person who sets a new password, if not the user."""
     _password: str | None
     """A new one that is not saved yet."""
 
@@ -343,7 +343,7 @@ class Attempt(models.Model):
         return self.cache_key
 
 
-# What opens the API for an account: keys, and the browser sessions whose pages use it.
+# Access to the API: keys, and the browser sessions whose pages use it.
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self, at: datetime) -> ApiKeyQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=at), revoked_at=None)

@@ -50,7 +50,7 @@ def requests_of(account: Account) -> list[QuerySet[Any]]:
 def events_by(name: str, account_id: int | None) -> QuerySet[ControlEvent]:
     own = ControlEvent.objects.filter(by=name)
     if name.lower() in settings.ACCOUNT_USERNAME_BLACKLIST:
-        # From before it was reserved: under that name the service itself did things to others.
+        # Older than the reservation of this name, under which the service itself acts.
         own = own.filter(account_id=account_id).exclude(account_id=None)
     return own
 
@@ -76,7 +76,7 @@ def shown_actor(by: str, own: str) -> str:
 Row = Mapping[str, object]
 Section = Callable[[User], Iterable[Row]]
 
-# Of a key neither its secret nor the hash of it, of a second factor not what codes are made of.
+# Without the secret or hash of a key, and without the secret of a second factor.
 KEY = ("name", "prefix", "created_at", "last_used_at", "expires_at", "revoked_at")
 EVENT = ("kind", "facts", "by", "created_at")
 TIER_REQUEST = ("wanted__name", "why", "state", "asked_at", "decided_at", "answer")
@@ -186,7 +186,7 @@ def logged_by(user: User) -> Iterable[Row]:
 
 
 def decided_by(user: User) -> Iterable[Row]:
-    """Without whose requests they were, and the answers, which are theirs."""
+    """Without the names of those who asked, and without the answers to them."""
     decided = TierRequest.objects.filter(decided_by=user.username).order_by("pk")
     return decided.values("wanted__name", "state", "decided_at")
 

@@ -1,5 +1,6 @@
-"""One process removes rows that are no longer needed in the background, a few at a time. Among them are users
-who signed up, never confirmed an address and never logged in: any visitor can create those, by any name."""
+"""Removes rows that are no longer needed, in the background, a few at a time, in one process. Among them are
+users who signed up, never confirmed an address and never logged in: any visitor can create those, by any
+name."""
 
 import asyncio
 import logging

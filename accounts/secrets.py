@@ -58,7 +58,7 @@ class Seal(IntEnum):
     CURRENT = 0
     FALLBACK = 1
     UNKNOWN = 2
-    """None of the peppers there are opens it."""
+    """No known pepper opens it."""
 
 
 def reseal_some(after: int) -> tuple[int | None, Counter[Seal]]:

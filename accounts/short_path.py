@@ -39,7 +39,7 @@ def head_of(policy: str, limit: int, *own: str) -> tuple[bytes, bytes]:
     return ready.encode("latin-1"), whole.removeprefix(ready).encode("latin-1")
 
 
-# What the short path does in its own words: a viewset that does anything else there never takes it.
+# The steps that the short path reimplements: a viewset that overrides one never takes it.
 STEPS = (
     "dispatch",
     "initial",
@@ -116,7 +116,7 @@ class KeyedAnswer:
             encoded = None
         took_s = time.perf_counter() - began_s
         if encoded is None or took_s >= logged_successes.slower_than_s:
-            # A refusal and what was slow are logged, too.
+            # Refusals and slow answers must be logged.
             asker.already_done = AlreadyDone(began_s, standing)
             return False
         usage_buffer.note_request(caller.account_id)
@@ -127,7 +127,7 @@ class KeyedAnswer:
     def _encode(self, caller: Caller, standing: Standing) -> tuple[bytes, bytes, Body] | None:
         answer = self._act()
         if isinstance(answer, Coroutine):
-            # This one takes more than memory.
+            # Memory alone cannot answer this one.
             answer.close()
             return None
         if answer.status != 200:

@@ -1,5 +1,5 @@
-"""What accounts use, for people to look at: counted in memory, written once a while, and who is near a
-limit."""
+"""The usage of accounts, for display: counted in memory and written now and then; also which accounts are
+near a limit."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 PRUNE_EVERY_S = 3600
 RECORD_USE_S = 15
 
-# Minutes of accounts that wait while the database is away; then the count of those that come is lost.
+# The most minutes of accounts that wait while the database is away; later ones are lost.
 MOST_WAITING = 50_000
 
 
@@ -82,7 +82,7 @@ class UsageBuffer:
 
 usage_buffer = UsageBuffer()
 
-# With the 15 s between two looks, so that a use stands there within a minute.
+# With the 15 s between two writes, a use is stored within a minute.
 WRITTEN_EVERY_S = 40.0
 
 # A use that is known so exactly is not written again.

@@ -1,4 +1,4 @@
-"""The drivers of an analysis: each weighs one kind of data by itself."""
+"""The drivers of an analysis: each weighs one kind of data."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque

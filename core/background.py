@@ -85,12 +85,12 @@ Wait = float | Callable[[], Awaitable[object]]
 
 
 def scattered(seconds: float) -> Wait:
-    """At most so long, so that processes which were started together do not act at once."""
+    """The longest random pause, so that processes started together do not act at once."""
     return lambda: asyncio.sleep(seconds * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
 
 
 class BackgroundLoop:
-    """Does one thing again and again, until it is stopped, and outlives whatever goes wrong with it."""
+    """Repeats one action until it is stopped, and survives its faults."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""How long the service waits for what is slow before it gives up. DEADLINES_TIMES makes all these waits
-longer at once; intervals of work are none of them."""
+"""How long the service waits before it gives up. DEADLINES_TIMES lengthens all these waits at once, but not
+intervals of work."""
 
 from django.conf import settings
 

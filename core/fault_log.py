@@ -13,7 +13,7 @@ IS_FULL = "Redis has reached its maxmemory and refuses writes"
 
 
 def described(error: object) -> str:
-    # Of a full Redis the client tells in which line of which script it was met.
+    # A full Redis is reported with the line of the script, which varies.
     if isinstance(error, BaseException) and is_of_full(error):
         return IS_FULL
     return str(error) or type(error).__name__
@@ -143,7 +143,7 @@ MOST_FAULTS = 1_000
 
 
 class UnexpectedFaults:
-    """Faults of ours, each whole when it is new: a client that found one may ask for it again and again."""
+    """Our own faults: each in full when it is new, because a client may trigger one again and again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -154,7 +154,7 @@ class UnexpectedFaults:
         self._left_out: dict[tuple[str, str], int] = {}
 
     def left_out(self, error: BaseException) -> int | None:
-        """How often it came since it was last logged; None if it should not be logged now."""
+        """The count since it was last logged; None if it should not be logged now."""
         kind, now = (type(error).__name__, place_of(error)), self._clock()
         told_s = self._logged_s.get(kind)
         if told_s is not None and now - told_s < LOG_REPEATED_EVERY_S:

@@ -20,7 +20,7 @@ LONGEST_QUOTED = 200
 
 
 class HttpFailed(Exception):
-    """There is no answer; the sentence says why."""
+    """Why there is no answer, as a sentence."""
 
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
@@ -98,8 +98,8 @@ def retry_after_s(response: httpx2.Response) -> int:
 
 
 def quoted(text: object, secret: str) -> str:
-    """What the body of an error says, on one short line, for the end of a sentence. The secret is masked: the
-    line goes into the log, and an error may repeat what it was sent."""
+    """The body of an error as one short line, for the end of a sentence. The secret is masked, because the
+    line goes into the log and an error may repeat the request."""
     if not isinstance(text, str):
         return ""
     text = text.replace(secret, "***") if secret else text

@@ -7,7 +7,7 @@ from collections.abc import Callable
 class KnownRules:
     def __init__(self) -> None:
         self.newest = 1
-        """That this process knows."""
+        """The rules that this process knows."""
         self.asked: list[Callable[[], int | None]] = []
         """Each says the oldest that some processes know; None if none of them runs."""
 

@@ -1,4 +1,4 @@
-"""Lines of the log about requests: which are written, how often, and what stands on them."""
+"""Log lines about requests: which are written, how often, and with which fields."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from core.addresses import network_of
 # and the rest only as a count.
 TELL_REST_EVERY_S = 10.0
 
-# Who has not been seen for long is forgotten first; then the bound of the kind alone holds.
+# The caller that was seen longest ago is forgotten first; then only the bound of the kind applies.
 MOST_CALLERS = 2_000
 
 
@@ -196,7 +196,7 @@ REFUSALS = "django.security."
 
 
 class ReasonOfRefusal(logging.Handler):
-    """Takes what Django logs of each such page, as an error at times: strangers could cause any number."""
+    """Drops Django's own line about such a page, sometimes an error: strangers could cause any number."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -53,7 +53,7 @@ def user_of(token: str) -> User | None:
 
 def redeem(token: str) -> User | None:
     user = user_of(token)
-    # However many come at once, only one of them deletes the row.
+    # Of simultaneous requests, only one deletes the row.
     return user if user is not None and cache.delete(_cache_key(token)) else None
 
 

@@ -47,8 +47,8 @@ from .progress import Progress
 
 
 def seed_recent(now_ms: int, progress: Progress) -> None:
-    """Makes what the engine goes on from, up to the last full minute, for all instruments that have none, and
-    notes what came before it as unfinished."""
+    """Makes the minutes from which the engine continues, for all instruments that have none, and notes the
+    earlier past as unfinished."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
     # An instrument that has been priced before keeps its past, whatever priced it. One that was closed when
@@ -96,7 +96,7 @@ def simulated_since() -> dict[int, int]:
 
 def remove_market(now_ms: int) -> None:
     catalogue.load_now()
-    # First: a process that still makes some of it writes nothing any more.
+    # First, so that a process that is still making some of it writes nothing more.
     UnfinishedPast.objects.all().delete()
     AbsorptionWindows.objects.filter(instrument__last_quote__source=DEMO).delete()
     for row in LastQuote.objects.filter(source=DEMO).select_related("instrument"):

@@ -64,7 +64,7 @@ class PastProgress(NamedTuple):
 
 
 def past_progress() -> PastProgress | None:
-    """None once all of it is there, with what the demo makes of it."""
+    """None once all of it is complete, with the signals and news that follow from it."""
     rows = list(UnfinishedPast.objects.order_by("pk").select_related("instrument"))
     if not rows:
         return None
@@ -80,7 +80,7 @@ def _is_going_on(past: UnfinishedPast) -> bool:
 
 
 def _is_at_work(past: UnfinishedPast) -> bool:
-    """Whether its maker makes it still, or is about to start."""
+    """Whether its maker is still at work, or about to start."""
     lives = is_alive(past.maker)
     patience = SLOW if lives else GONE
     return lives is not False and past.begun_at is not None and past.begun_at > timezone.now() - patience
@@ -178,7 +178,7 @@ class DemoMakers:
         threading.Thread(target=self._watch, name="makers of the demo", daemon=True).start()
 
     def stop(self) -> None:
-        """At any moment: what is incomplete is not there, and is made at the next start."""
+        """Safe at any moment: incomplete work is rolled back, and made at the next start."""
         with self._starting:
             self._is_stopping = True
         for process in self._processes:
@@ -196,7 +196,7 @@ class DemoMakers:
             for _ in range(self._number):
                 self._processes.append(_start_one())
         except OSError:
-            # One alone makes all of it, too.
+            # A single process can make all of it.
             if not self._processes:
                 raise
 

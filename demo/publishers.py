@@ -68,7 +68,7 @@ def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: i
     try:
         return publish(terms, user, quote, token)
     except SignalRefused as refusal:
-        # The market has moved or closed since it was looked at.
+        # The market has moved or closed since it was read.
         logger.info("%s tries again: %s", publisher.name, refusal)
         return None
 

@@ -320,7 +320,7 @@ def _first_closing(signal: Signal, quote: Quoted, path: Iterator[PriceBar], digi
     levels = SignalLevels(signal.direction, signal.stop_loss, signal.take_profit, quote.time_ms, ends_ms)
     first = exit_price(signal.direction, quote.bid, quote.ask)
     highest = lowest = float(first)
-    # Between these nothing ends before its time: only the others are looked at as exactly as the rules do.
+    # Between these levels no signal ends: only the other minutes are judged exactly by the rules.
     point = 10.0**-digits
     below, above = sorted((float(signal.stop_loss), float(signal.take_profit)))
     below, above = below + point, above - point
@@ -360,7 +360,7 @@ def seed(progress: Progress) -> None:
 
 
 def begin(progress: Progress) -> None:
-    """What a service needs to be alive: people, instruments, and a market that goes on from now."""
+    """The minimum for a service: people, instruments, and a market that continues from now."""
     refuse_outside_demo()
     seed_instruments(progress)
     seed_people()
@@ -376,7 +376,7 @@ def makers_needed() -> int:
 
 
 def finish(progress: Progress, go_on: Callable[[], bool] = lambda: True) -> None:
-    """All the rest: the past, and what is made of it. `go_on` is asked between the steps."""
+    """Everything else: the past, and what follows from it. `go_on` is called between the steps."""
     refuse_outside_demo()
     pasts = UnfinishedPast.objects.all()
     if not pasts.exists():

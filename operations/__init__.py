@@ -1,1 +1,1 @@
-"""What operators do with an installation: look whether it is in order, keep copies of it, move it."""
+"""What operators do with an installation: check it, copy it, move it."""

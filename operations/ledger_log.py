@@ -32,7 +32,7 @@ def unknown_log() -> str:
 
 
 def lacking() -> str:
-    """What the ledger lacks of what was signed or cosigned; empty if it lacks nothing."""
+    """Signed or cosigned entries that the ledger lacks, as a sentence; empty if there are none."""
     try:
         check_signed()
     except Forked as forked:

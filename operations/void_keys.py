@@ -1,4 +1,4 @@
-"""Keys and second factors that were made with a KEY_PEPPER that is not set: they open nothing."""
+"""Keys and second factors that were made with an unknown KEY_PEPPER, and so do not work."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -73,7 +73,7 @@ class PageVisit:
 
 KEPT_S = 5.0
 MOST_BYTES, SIZE_OF_REST = 16_000_000, 2_000
-# Pages that are dear to make, and the same for all who are not logged in.
+# Pages that are expensive to make, and the same for all visitors without a login.
 SHARED = frozenset(("publishers", "publisher_page", "publisher_scorecard", "publisher_marks", "signal_page"))
 
 PageKey = tuple[str | bytes | None, ...]

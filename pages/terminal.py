@@ -109,7 +109,7 @@ class DrawnWatchlist(NamedTuple):
     instruments: dict[str, dict[str, Any]]
 
 
-# Thousands of rows take seconds. The page follows the prices by itself from then on.
+# Thousands of rows take seconds. From then on the page updates the prices over its stream.
 FRESH_S_OF_ROW = 0.001
 kept_watchlist: Cached[DrawnWatchlist] = Cached()
 

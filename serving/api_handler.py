@@ -28,7 +28,7 @@ Route = tuple[Any, dict[str, Any], str]
 class ApiHandler:
     def __init__(self, unknown: Any) -> None:
         self._unknown = unknown
-        """The view of a path that there is not."""
+        """The view for unknown paths."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         began_s = started_at(scope)
@@ -75,8 +75,8 @@ async def send_response(response: HttpResponseBase, receive: Any, send: Any) -> 
 
 
 async def send_streamed(response: StreamedResponse, receive: Any, send: Any) -> None:
-    """The body is made no further once its client has left. If making it fails, it has no end: the server
-    breaks the connection off, and the client sees that it is not whole."""
+    """Stops making the body once the client has left. If making it fails, the server aborts the connection,
+    so that the client sees that the body is incomplete."""
     leaving = asyncio.ensure_future(_leaves(receive))
     try:
         async with aclosing(response.streamed) as chunks:
@@ -94,7 +94,7 @@ async def send_streamed(response: StreamedResponse, receive: Any, send: Any) -> 
 
 
 def is_old(scope: dict[str, Any]) -> bool:
-    """HTTP/1.0 knows no chunks, and its clients would take their marks for content."""
+    """HTTP/1.0 has no chunked encoding, and its clients would take chunk headers for content."""
     return bool(scope.get("http_version") == "1.0")
 
 

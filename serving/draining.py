@@ -1,4 +1,4 @@
-"""Whether this process is about to stop. What still comes is answered, as the last on its connection."""
+"""Whether this process is about to stop. Requests are still answered, each as the last on its connection."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,7 +10,7 @@ class Draining:
     def __init__(self) -> None:
         self.is_on = False
         self.before_closing: list[Callable[[], Awaitable[None]]] = []
-        """What is done when no more connections are accepted, just before all are closed."""
+        """Called when no more connections are accepted, just before all are closed."""
 
     def begin(self) -> None:
         self.is_on = True

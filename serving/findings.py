@@ -1,4 +1,4 @@
-"""What is in order, since when it is not, and what follows from that.
+"""What works, since when it does not, and whether this process is ready.
 
 A fault that all processes share makes none of them unready: sending the requests elsewhere would not help,
 and most of them succeed. A fault in this process alone takes it out."""
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 OK = "ok"
-# Stands in the last report of a process, instead of what it found.
+# In the last report of a process, instead of its findings.
 STOPPED = "stopped"
 component_shares: dict[str, Callable[[], float | None]] = {}
 """How much of a component of the status page is in order, as a share of 1, by its name; None where there is
 nothing to judge. Rooms add theirs in the `ready` of their app."""
 
-# A hiccup, such as a connection that broke, is no reason to go.
+# A short fault, such as a broken connection, is no reason to leave.
 ALONE_AFTER_S = 3.0
 
 # Another process's success counts from a moment at which this one had failed already.
@@ -36,10 +36,9 @@ class Readiness(NamedTuple):
 
 
 class Findings:
-    """What this process found, and what it heard that others found."""
+    """The findings of this process and the reports of others."""
 
     def __init__(self, times: float = 1.0) -> None:
-        """By how much it is more patient."""
         self._times = times
         self._found_at: dict[str, float] = {}
         self._faults: dict[str, StandingFault] = {}

@@ -33,7 +33,7 @@ MOST_KEYS_A_DAY = 100
 
 
 class TooManyKeys(Exception):
-    """The account has as many usable keys as it may have, or was given as many in a day."""
+    """The account has its maximum of usable keys, or got its maximum for one day."""
 
     def __init__(self, text: str, account: Account) -> None:
         super().__init__(text)
@@ -59,7 +59,7 @@ def issue_keys(
     wanted: Sequence[tuple[Account, str]], name: str, *, by: str, most_a_day: int | None = MOST_KEYS_A_DAY
 ) -> list[ApiKey]:
     """Make a key of each secret, or none; an account may be there several times."""
-    # Locking the accounts makes two requests at once count one after the other.
+    # Locking the accounts makes simultaneous requests count one after the other.
     accounts = {account.pk: account for account, _ in wanted}
     list(Account.objects.select_for_update().filter(pk__in=accounts).order_by("pk").values_list("pk"))
     now, own = timezone.now(), ApiKey.objects.filter(account__in=accounts).order_by()
@@ -160,7 +160,7 @@ class Rehasher(BackgroundLoop):
         in_use = cache.digests_in_use()
         if settings.KEY_PEPPER_FALLBACKS:
             return in_use
-        # Once is enough: a row of the version that named no pepper gets the name of the one it has.
+        # For rows of the version that named no pepper.
         return {key: digest for key, digest in in_use.items() if (cache.model, key) not in self._named}
 
 
@@ -173,7 +173,7 @@ def write(model: Any, digests: dict[int, str]) -> None:
 
 
 def to_be_replaced(model: Any, digests: dict[int, str]) -> list[tuple[int, str]]:
-    """Those that were not made with the current pepper, and what they are."""
+    """Keys that were not hashed with the current pepper, and their current digests."""
     rows = model.objects.filter(pk__in=digests.keys()).exclude(pepper_name=current_name())
     return list(rows.order_by("pk").values_list("pk", "digest"))
 

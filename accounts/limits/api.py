@@ -64,7 +64,7 @@ PRO = Limits(
     streams=Streams(limit=5, open=[StreamAge(path="/ws/market", age_seconds=3641)]),
 )
 
-# No window limits this path, so nothing else keeps an account from asking on all its connections.
+# No window limits this path, so this must bound the requests of an account.
 _looks: SharedLookups[tuple[int, str, Allowances], bytes] = SharedLookups()
 
 

@@ -29,7 +29,7 @@ SCRIPT = (Path(__file__).parent / "window.lua").read_text()
 
 
 class WindowQuestion(NamedTuple):
-    """A request that waits for its standing, or who only looks, at cost 0."""
+    """A request that waits for its standing; at cost 0 it only reads it."""
 
     key: str
     limit: int
@@ -59,7 +59,7 @@ class WindowRun:
 
 
 def fold(questions: Iterable[WindowQuestion]) -> list[WindowRun]:
-    """The questions about one key stay in their order; those about others change nothing for it."""
+    """Questions about one key keep their order; questions about other keys do not affect it."""
     runs: list[WindowRun] = []
     last: dict[str, WindowRun] = {}
     for key, limit, cost, then in questions:
@@ -72,12 +72,12 @@ def fold(questions: Iterable[WindowQuestion]) -> list[WindowRun]:
 
 
 class RedisWindow(MemoryWindow):
-    """Counts in Redis; while it does not answer, each process counts alone, together with what Redis admitted
-    through it, and a metric says so: P processes admit P times the limit at most until it is back, and the
-    limit once more in a minute in which it comes back without what it knew."""
+    """Counts in Redis. While it does not answer, each process counts alone, including what Redis admitted
+    through it, and a metric says so: P processes admit at most P times the limit until it is back, and the
+    limit once more in a minute in which it comes back empty."""
 
-    # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
-    # as often as this beside them, until it answers.
+    # The longest wait of a request for Redis. After a failure requests do not wait: Redis is tried at this
+    # interval in the background until it answers.
     PATIENCE_S = patient(0.5)
 
     # Beyond that, later questions share the next call: the slower Redis is, the more share one.
@@ -119,7 +119,7 @@ class RedisWindow(MemoryWindow):
         asyncio.get_running_loop().call_soon(self._ask_all, context=self.calls.context)
 
     def _ask_all(self) -> None:
-        """All that came in one turn, in one call."""
+        """All questions of one turn, in one call."""
         self._is_due = False
         if not self._is_away and not self.calls.has_room(self.MOST_CALLS):
             return

@@ -103,7 +103,7 @@ def used_on(whose: Whose, day: date) -> int:
 
 
 class AiCallStanding(msgspec.Struct, frozen=True):
-    """How many there are of one UTC day."""
+    """The calls of one UTC day."""
 
     day: date
     limit: int
@@ -147,7 +147,7 @@ class AiCallStanding(msgspec.Struct, frozen=True):
 
 
 class AiCallReservation(msgspec.Struct, frozen=True):
-    """A call that was counted before it is made. A crash before it is made uses it up."""
+    """A call that is counted before it is made, so a crash in between uses it up."""
 
     whose: Whose
     standing: AiCallStanding
@@ -159,7 +159,7 @@ class AiCallReservation(msgspec.Struct, frozen=True):
         return cls(whose, AiCallStanding.of(whose, limit, now)) if spend(uses, limit, **which) else None
 
     def give_back(self) -> AiCallStanding:
-        """The call came to nothing. It is given back to the day that it was counted on."""
+        """The call failed: give it back to the day on which it was counted."""
         uses, which = uses_of(self.whose, self.standing.day)
         uses.filter(**which, used__gt=0).update(used=F("used") - 1)
         return msgspec.structs.replace(self.standing, used=used_on(self.whose, self.standing.day))

@@ -24,7 +24,7 @@ def save_tier(tier: Tier, *, by: str) -> None:
 
 @transaction.atomic
 def save_user_access(account: Account, *, by: str) -> None:
-    """After a user was locked out or let in again: their keys follow."""
+    """After a user was locked or unlocked: their keys follow."""
     active = Account.objects.filter(pk=account.pk, user__is_active=True).exists()
     ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by=by, account=account.pk, active=active)
 
@@ -33,12 +33,12 @@ MOST_A_DAY = 5
 
 
 class TierRequestRefused(Exception):
-    """Nothing was asked or decided; says why, and what to do."""
+    """Why nothing was requested or decided, and what to do."""
 
 
 @transaction.atomic
 def ask_for_tier(account: Account, wanted: Tier, why: str, *, by: str) -> TierRequest:
-    # Locking the account makes two presses of one button come one after the other.
+    # The lock makes two presses of one button run one after the other.
     account = Account.objects.select_for_update(of=("self",)).select_related("tier").get(pk=account.pk)
     if account.tier == wanted:
         raise TierRequestRefused(f"You are on the {wanted} tier already.")

@@ -105,7 +105,7 @@ class MemoryWindow:
         return Standing(admitted, limit, used, frees_in)
 
     def note(self, key: str, limit: int, count: int = 1) -> None:
-        """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
+        """Count what was admitted elsewhere, up to `limit`."""
         now = self.clock_ns()
         stamps = self._of_last_minute(key, now)
         stamps.extend([now] * count)
@@ -127,5 +127,5 @@ class MemoryWindow:
         empty = [key for key, stamps in self.admitted.items() if not stamps or stamps[-1] <= now - WINDOW_NS]
         for key in empty:
             del self.admitted[key]
-        # Where most keys are in use the next sweep waits, or every newcomer would look through all of them.
+        # If most keys are in use the next sweep waits, or each new key would cause one.
         self.sweep_above = max(self.SWEEP_ABOVE, 2 * len(self.admitted))

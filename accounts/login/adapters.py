@@ -1,4 +1,4 @@
-"""What allauth asks of us: who may prove themselves how, and how the secrets of second factors are kept.
+"""allauth's adapters: how people log in, and how the secrets of second factors are stored.
 
 Against guessing, 5 failures lock an address and an account together, and 100 an hour the account's
 password. A device that has logged in to it before, a passkey and a mailed link still open it."""
@@ -40,14 +40,14 @@ class ConfirmAddress(EmailVerificationStage):  # type: ignore[misc]
         if user is None or not user.is_superuser:
             answer: tuple[HttpResponseBase | None, bool] = super().handle()
             return answer
-        # Otherwise it would stand in the way of a second factor.
+        # Otherwise it would block a second factor.
         if not has_verified_email(user) and (address := get_address_for_login(self.login)):
             address.set_verified()
         return None, True
 
 
-# What people call a browser, by the header in which it names itself.
-# The first that fits: most of them also claim to be those that come later.
+# Common names of browsers, by a word in their User-Agent. The first match counts, because most also claim to
+# be later ones.
 BROWSERS = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -72,7 +72,7 @@ LONGEST = 80
 
 
 def browser_name(agent: str) -> str:
-    """Such as "Chrome on Linux". Programs that do not claim to be a browser are called what they say."""
+    """Such as "Chrome on Linux". Other programs keep the name that they give."""
     if not agent.startswith("Mozilla/"):
         return agent[:LONGEST] or UNKNOWN
     browser = next((name for mark, name in BROWSERS.items() if mark in agent), UNKNOWN)
@@ -90,7 +90,7 @@ COOKIE, KNOWN_FOR_S = "known_device", 180 * 86_400
 def login_name_of(credentials: dict[str, Any]) -> str:
     """The same for an account's name and its addresses; unknown names are counted in the same way."""
     login = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
-    # Both are asked for in any case, or the time would tell whose name it is.
+    # Always query both, or the time taken reveals whose name it is.
     named: User | None = get_user_by_username(login)
     mailed = next(iter(filter_users_by_email(login, prefer_verified=True, for_login=True)), None)
     found = named or mailed
@@ -114,7 +114,7 @@ def limits_of(request: HttpRequest, account: str) -> list[tuple[str, str]]:
 
 
 def admit_attempt(request: HttpRequest, credentials: dict[str, Any]) -> list[Any]:
-    """What was counted for this attempt, to be rolled back if it succeeds. Empty if it must not be made."""
+    """The counts of this attempt, to be rolled back if it succeeds. Empty if the attempt is refused."""
     account = login_name_of(credentials)
     device = device_of(request, account)
     limits = limits_of(request, account) if device is None else [(PAIR, f"device {device} {account}")]
@@ -151,7 +151,7 @@ def _device_signer() -> TimestampSigner:
 logger = logging.getLogger(__name__)
 
 
-# Those that the service itself uses, settings.py names.
+# The service's own names are in settings.py.
 OFFICIAL = {"admin", "administrator", "moderator", "official", "root", "security", "webmaster"}
 MISMATCH = "The username or email and the password do not match."
 
@@ -215,7 +215,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         super().send_notification_mail(template_prefix, user, about, email)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """As in allauth, except that the words are ours and a thread of the mail queue sends them."""
+        """As in allauth, but with our texts, sent by a thread of the mail queue."""
         about = {"email": email, "password_reset_url": get_reset_password_url(current.request), **context}
         outgoing.send(template_prefix, written(template_prefix, email, about))
 

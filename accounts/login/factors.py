@@ -41,7 +41,7 @@ def name_factors() -> None:
 
 
 def factor_standing(request: Any) -> FactorStanding:
-    """Asked several times in a request; the database is asked once."""
+    """Cached, because a request needs it several times."""
     if not hasattr(request, "second_factor"):
         request.second_factor = find_factor_standing(request)
     standing: FactorStanding = request.second_factor
@@ -53,7 +53,7 @@ def find_factor_standing(request: HttpRequest) -> FactorStanding:
     if not is_mfa_enabled(request.user, FACTORS):
         # The link is printed on the operator's own terminal, which is as good as a second factor.
         return "shown" if settings.DEMO and DEMO_LINK in methods else "none"
-    # A session that began with the password alone, before there was a factor, has still to show it.
+    # A session that began before the factor existed must still show it.
     return "shown" if "mfa" in methods else "not shown"
 
 

@@ -1,5 +1,5 @@
-"""allauth's forms in the words of this site. Signing up with an address that has an account already does not
-reveal that, and the owner gets a mail."""
+"""allauth's forms with the texts of this site. Signing up does not reveal whether an address has an account;
+its owner gets a mail."""
 
 import secrets
 from typing import Any, ClassVar
@@ -59,7 +59,7 @@ class ResetPasswordForm(SiteWords, forms.ResetPasswordForm):  # type: ignore[mis
         return email
 
     def save(self, request: HttpRequest, **options: Any) -> str:
-        """A locked account is not called one that does not exist, at least to its owner."""
+        """The owner of a locked account is not shown the message for unknown accounts."""
         email = self.cleaned_data["email"]
         if not self.users and filter_users_by_email(email, is_active=False, for_login=True):
             get_adapter().send_mail("settings/email/account_locked", email, {})
@@ -97,7 +97,7 @@ class LoginForm(SiteWords, forms.LoginForm):  # type: ignore[misc]
 
     @property
     def is_demo(self) -> bool:
-        """The demo's staff have no password: the page says how they come in."""
+        """The demo's staff have no password, so the page explains their link."""
         return bool(settings.DEMO)
 
 
@@ -108,8 +108,8 @@ class SignupForm(SiteWords, forms.SignupForm):  # type: ignore[misc]
         return super().try_save(request)
 
     def _work_as_for_a_new_one(self, request: HttpRequest) -> None:
-        """The password is hashed and all rows are written, and then they are taken back: otherwise a quick
-        answer would say what the page does not."""
+        """Hashes the password, writes all rows and rolls them back: a quicker answer would reveal that the
+        address has an account."""
         address = self.cleaned_data["email"]
         self.cleaned_data["email"] = f"{secrets.token_hex(16)}@nobody.invalid"
         self.account_already_exists = False

@@ -1,5 +1,5 @@
-"""Mails to people: sent in threads of their own, so that a mail server that is away or hangs breaks no page,
-and only to addresses that can receive them."""
+"""Mails to people: sent in separate threads, so that a mail server that is down or hangs breaks no page, and
+only to valid addresses."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ def written(kind: str, email: str, about: dict[str, Any]) -> EmailMessage:
 
 
 class MailQueue:
-    """Where it is not started, as in a command, a mail is sent at once."""
+    """If it is not started, as in a command, a mail is sent at once."""
 
     def __init__(self) -> None:
         self._waiting: Queue[tuple[str, EmailMessage] | None] = Queue(MOST_WAITING)
@@ -59,7 +59,7 @@ class MailQueue:
     def start(self) -> None:
         self._waiting, self._is_open = Queue(MOST_WAITING), True
         for number in range(THREADS):
-            # The process does not wait for it at its end: it may hang.
+            # The process does not wait for it at exit, because it may hang.
             Thread(target=self._work, name=f"mail-{number}", daemon=True).start()
 
     async def stop(self) -> None:
@@ -140,7 +140,7 @@ def publish_change(
         get_adapter(request).send_notification_mail(MAILS[signal], user, {"address": address.email})
 
 
-# The mails that say what staff decided on a request, and what else they did to an account.
+# Mails about decisions and other acts of staff.
 def address_for_answers(user: User) -> str:
     """Empty if no mail would come: the service sends none, or no address of theirs is confirmed."""
     if not settings.MAILS_ARE_SENT:
@@ -154,7 +154,7 @@ def send_answer(request: HttpRequest, user: User, mail: str, *, page: str, **abo
     if not address:
         return
     context = {**about, "page": request.build_absolute_uri(reverse(page))}
-    # The mail names the browser that the request came from, which allauth asks for in a context.
+    # The mail names the requesting browser, which allauth reads from a context.
     with request_context(request):
         get_adapter(request).send_notification_mail(mail, user, context, email=address)
 

@@ -35,7 +35,7 @@ def needs_mail(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
 
 
 class ConfirmAddressPage(views.ConfirmEmailView):  # type: ignore[misc]
-    """Any page could have a picture whose address is such a link: to open it changes nothing."""
+    """Any page could embed such a link as a picture, so opening it changes nothing."""
 
     def logout_other_user(self, confirmation: Any) -> None:
         if self.request.method == "POST":

@@ -86,12 +86,13 @@ class SessionStore(DatabaseStore):
 
 
 class SessionsOfStrangers(SessionMiddleware):
-    """Asks before a stranger's first row is written: a program would fill the database with them."""
+    """Limits the sessions of strangers before one is stored, because a program could fill the database with
+    them."""
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         address = request.META.get("REMOTE_ADDR") or ""
         if would_be_new(request) and not strangers.admit(address):
-            # Forgotten, so that nothing of it is saved.
+            # Emptied, so that nothing of it is saved.
             request.session = SessionStore()
             response = render(request, "429.html", status=429)
             response["Retry-After"] = "60"
@@ -111,7 +112,7 @@ def would_be_new(request: HttpRequest) -> bool:
 
 # Visitors of a public terminal: each browser session has its own account for as long as it is used.
 MOST_AN_HOUR = 60
-"""Accounts for one address: enough for people behind one router, too few for a machine that collects them."""
+"""Accounts per address: enough for people behind one router, too few for a program that collects them."""
 IDLE = timedelta(days=1)
 
 # At most this many are deleted when one is opened, so that no visitor waits long.
@@ -177,7 +178,7 @@ def prune() -> None:
         ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=account)
 
 
-# Its last use, which keeps a visitor's account, is written no oftener.
+# How often the last use is written, which keeps a visitor's account.
 USE_WRITTEN_EVERY = timedelta(minutes=1)
 
 

@@ -1,5 +1,5 @@
-"""Slots in Redis, shared by several processes: one script, one call at a time for all who ask, what a process
-tells again after Redis lost it, and how evenly streams are spread."""
+"""Slots in Redis, shared by several processes: one script, one call at a time for all callers, restoring what
+Redis lost, and spreading streams evenly."""
 
 import asyncio
 import contextlib
@@ -30,8 +30,8 @@ START, DONE = "0", ""
 
 
 class SlotSync:
-    """First all that are here, oldest first; then what Redis has and we do not is taken out. Each step may be
-    repeated, so after a call that failed it goes on where it was."""
+    """First sends all of ours, oldest first; then removes from Redis what we do not have. Each step may be
+    repeated, so it continues after a failed call."""
 
     def __init__(self, process: str, here: MemorySlots) -> None:
         self._process, self._here = process, here
@@ -48,7 +48,7 @@ class SlotSync:
         self._unsent[slot.number] = slot
 
     def asks(self, callers: Collection[str | None], *, is_due: bool) -> list[Ask]:
-        """What to ask before questions about these callers: a claim has to find the slots that are here."""
+        """The calls to make before questions about these callers, because a claim must find our slots."""
         self._asked, self._asks = self._of_callers(callers), []
         if is_due:
             room = max(0, PIECE - len(self._asked))
@@ -102,10 +102,10 @@ class SlotSync:
 logger = logging.getLogger(__name__)
 TIMES, MORE = 2, 50
 FOR_S, A_LOOK = 60.0, 5
-# Clients that come back here, however often they are asked, know no other way.
+# Clients may come back here, however often they are asked to reconnect.
 HELPED, REST_S = 0.9, 3600.0
 
-# While Redis is away the others are not seen, and when it comes back it may have forgotten what they have.
+# While Redis is away the other processes are unknown, and when it comes back it may be empty.
 UNSEEN_S = 10.0
 
 
@@ -116,12 +116,12 @@ class Spread:
         self._looked_at = self._uneven_at = self._rests_until = float("-inf")
         self._due_at: float | None = None
         self._left = 0
-        """How many may still be asked to go."""
+        """How many may still be disconnected."""
         self._before = float("inf")
-        """How many were too many when some were last asked."""
+        """The surplus when clients were last disconnected."""
 
     def surplus(self, here: int, able: int, others: Sequence[int], now: float) -> int:
-        """How many clients to ask now, of those that are `able` to go on elsewhere."""
+        """How many clients to disconnect now, of those that are `able` to continue elsewhere."""
         if now - self._looked_at > UNSEEN_S:
             self._due_at, self._left = None, 0
         self._looked_at = now
@@ -132,7 +132,7 @@ class Spread:
         if not is_even:
             self._uneven_at = now
         elif now - self._uneven_at >= FOR_S:
-            # Sooner, those that were asked may only be on their way back here.
+            # Sooner, those clients may still be on their way back.
             self._before = float("inf")
         if is_even or now < self._rests_until:
             self._due_at = None
@@ -172,15 +172,15 @@ CALLER_AT = {"claim": 2, "enforce": 1, "of": 1}
 
 
 def pause_after(took_s: float) -> float:
-    """Many processes may have as much to tell: the busier Redis is with them, the longer each waits, and no
-    two as long as each other."""
+    """Many processes may have as much to send: the busier Redis is, the longer each waits, with a random
+    part."""
     return took_s * BREATH * random.uniform(0.5, 1.5)  # noqa: S311
 
 
 class SlotQuestion(NamedTuple):
     asks: Ask
     answer: Callable[[Any], None]
-    """Called with None where Redis did not answer, or is not asked any more."""
+    """Called with None if Redis did not answer, or is no longer asked."""
 
     @property
     def caller(self) -> str | None:
@@ -195,7 +195,7 @@ class SlotAnswers(NamedTuple):
 
 
 class RedisSlots:
-    """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
+    """Counts in Redis. While it does not answer, each process counts alone, and a metric says so."""
 
     # The longest wait for Redis. After a failure callers do not wait at all, until a beat gets through.
     PATIENCE_S = patient(0.5)
@@ -269,7 +269,7 @@ class RedisSlots:
     async def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:
         asked: asyncio.Future[SlotRefusal | None] = asyncio.get_running_loop().create_future()
 
-        # At once and not when the waiting task gets its turn: a beat compares what is here with Redis.
+        # At once, not in the waiting task, because a beat compares our slots with Redis.
         def settle(answer: Any) -> None:
             if asked.cancelled():
                 self._leave(slot)
@@ -330,7 +330,7 @@ class RedisSlots:
             is_due = not self._is_away or asyncio.get_running_loop().time() >= self._next_beat_at
 
     async def _turn(self) -> None:
-        """One call: the questions in order, and around them what keeps Redis and this process in step."""
+        """One call: the questions in order, with what keeps Redis and this process consistent."""
         asked = [self._questions.popleft() for _ in range(min(MOST_AT_ONCE, len(self._questions)))]
         loop = asyncio.get_running_loop()
         began_at = loop.time()
@@ -384,7 +384,7 @@ class RedisSlots:
             self._wake.set()
 
     def _compare(self, answer: Any) -> None:
-        """What Redis has of us with what we have, as it says at a beat."""
+        """Compares our slots in Redis, as a beat reports them, with those here."""
         if isinstance(answer, int):
             self._may_bury = bool(answer)
             return
@@ -404,7 +404,7 @@ class RedisSlots:
             slot.end("restarting")
 
     def _give_up(self, asked: Sequence[SlotQuestion] = ()) -> None:
-        """Leave these questions, and those that still wait, without an answer of Redis."""
+        """Answer these questions, and those that still wait, without Redis."""
         questions = [*asked, *self._questions]
         self._questions.clear()
         for question in questions:

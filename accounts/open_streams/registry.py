@@ -1,5 +1,4 @@
-"""Which streams are open, over all processes, and that no account has more than its tier allows, and no page
-more than pages have."""
+"""The open streams of all processes, limited per account by its tier and per page."""
 
 import asyncio
 import itertools
@@ -71,7 +70,7 @@ class OpenStreams:
             await self._shared.start()
 
     async def hand_over(self) -> None:
-        """Before the sockets of this process are closed, so that their clients are let in elsewhere."""
+        """Before the sockets of this process are closed, so that their clients find slots elsewhere."""
         if self._shared is not None:
             await self._shared.hand_over()
 
@@ -107,7 +106,7 @@ class OpenStreams:
         return refusal or slot
 
     def note_change(self, slot: Slot) -> None:
-        """What its socket would say of itself has changed."""
+        """The details of the stream have changed."""
         if self._shared is not None:
             self._shared.details.note(slot.number)
 
@@ -128,7 +127,7 @@ class OpenStreams:
             await asyncio.gather(*itertools.starmap(self.enforce, limits))
 
     def close(self, facts: dict[str, Any]) -> None:
-        """The process that has the stream closes it, because its account wants that."""
+        """Closes the stream, in whichever process it is, at the request of its account."""
         account = facts["account"]
         for slot in (*self._here.of(of_keys(account)), *self._here.of(of_pages(account))):
             stream = slot.stream

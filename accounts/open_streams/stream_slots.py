@@ -151,7 +151,7 @@ class OpenStream(msgspec.Struct, frozen=True):
     """An authenticated open socket."""
 
     counted_under: str
-    """Whose it is: the keys of an account, or its pages (`Caller.counted_under`)."""
+    """The owner: an account's keys, or its pages (`Caller.counted_under`)."""
     path: str
     opened_at: float
     details: StreamDetails | None = None
@@ -194,12 +194,12 @@ class Slot:
         return self.stream if details is None else msgspec.structs.replace(self.stream, details=details)
 
     def release(self) -> None:
-        """No callback of it is called any more. Twice is harmless."""
+        """Its callbacks are not called afterwards. Releasing twice is harmless."""
         self._on_end = self._describe = None
         self._leave(self)
 
     def end(self, code: EndCode) -> None:
-        # In a turn of its own: by then the claim has returned the slot, and a fault there stays there.
+        # In a later turn of the loop: by then the claim has returned the slot, and a fault stays isolated.
         asyncio.get_running_loop().call_soon(self._say, code)
 
     def _say(self, code: EndCode) -> None:

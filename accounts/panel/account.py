@@ -1,5 +1,4 @@
-"""The settings panel's pages of the account itself: what happened to it, and where owners take their data
-along or delete it."""
+"""The settings panel's pages of the account itself: its events, export and deletion."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The settings panel's key page. A secret is only ever in the answer to the POST that made it."""
+"""The settings panel's key page. A secret appears only in the answer to the POST that created it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RollKeyForm(forms.Form):
 
 
 class FormUsedBefore(Exception):
-    """The page the form stands on is older than the account's newest key."""
+    """The form is older than the account's newest key."""
 
 
 class KeyRow(NamedTuple):
@@ -146,7 +146,7 @@ def show_secret(
     return render(request, "settings/keys/key_shown.html", context)
 
 
-# The first steps of an account: a key, a request with it, a stream with it. What happened ticks them.
+# The first steps of an account, ticked as they happen: a key, a request with it, a stream with it.
 def sample_symbol() -> str:
     """The instrument of the commands."""
     return next((str(symbol) for _, symbol in sample_wanted.send(None)), "EURUSD")

@@ -106,7 +106,7 @@ def counts_by(account: Account, span: str, since: datetime) -> dict[datetime, Us
 # The open streams and sessions of an account, each with a button that ends it. The sessions are allauth's
 # list in our look.
 class StreamForm(forms.Form):
-    """Which stream is meant: an account opens no two on one path in the same microsecond."""
+    """Identifies a stream: an account opens no two on one path in the same microsecond."""
 
     path = forms.CharField(max_length=40)
     opened_at = forms.FloatField()

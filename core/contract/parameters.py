@@ -18,11 +18,11 @@ MAX_PARAMETERS = 100
 LONGEST_REMEMBERED = 200
 LONGEST_SYMBOL = 20
 SYMBOL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SYMBOL - 1}}}"
-"""What an instrument can be called, in upper or lower case."""
+"""A possible symbol, in upper or lower case."""
 
 
 class QueryParameter(serializers.Field[Any, str, Any, Any]):
-    """What stands in the query string under one name."""
+    """One parameter of the query string."""
 
     refused: Sequence[str] = ()
     """One value for each way in which it can be refused, from which the reference makes its examples."""
@@ -112,7 +112,7 @@ class WordListParameter(QueryParameter):
 
 class SymbolListParameter(QueryParameter):
     """A comma-separated list of symbols, which may have spaces around them; None where it is absent. Whether
-    there is such an instrument is looked up later: here only what none can be called is refused."""
+    the instrument exists is checked later: only impossible symbols are refused here."""
 
     refused = ("EURUSD,,XAUUSD",)
 

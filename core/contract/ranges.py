@@ -17,9 +17,8 @@ from core.times import EPOCH, moment
 from .errors import InvalidCursor
 from .parameters import QuerySerializer, TextParameter, TimeParameter, check_span
 
-# Cursors: where the next page of an answer begins, signed. The server keeps nothing of them, so they
-# outlast it.
-# Longer than any that is given.
+# Cursors: where the next page of an answer begins, signed. The server stores none, so they survive a restart.
+# The limit is longer than any that is issued.
 LONGEST = 500
 
 
@@ -111,7 +110,7 @@ class Range(NamedTuple):
 
 
 def read_range(wanted: dict[str, Any], cursors: Cursors, *asked: Any) -> Range | None:
-    """What the parameters say, or None where they say nothing. `asked` is what else was asked for."""
+    """The range, or None without parameters. `asked` is the rest of the request."""
     start_ms, end_ms, cursor = wanted["start"], wanted["end"], wanted["cursor"]
     if start_ms is end_ms is cursor is None:
         return None
@@ -130,8 +129,8 @@ def microseconds(at: datetime) -> int:
 
 
 class IsBefore(Func):
-    """Whether the first two values, as a pair, are less than the last two. For two comparisons joined by OR a
-    database would read all that has the same time."""
+    """Whether the first two values, as a pair, are less than the last two. With two comparisons joined by OR,
+    a database would read all rows of the same time."""
 
     output_field = BooleanField()
 

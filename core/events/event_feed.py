@@ -31,7 +31,7 @@ from .outbox import ChannelListener, ControlEvent, EventMessage, readers
 T = TypeVar("T")
 POLL_S = 0.25
 
-# Twice what lies between two looks at the clock: more is a standstill, of the machine or of our own loop.
+# Twice the interval between two readings of the clock: more is a standstill of the machine or of our loop.
 LONGEST_STEP_S = 2 * POLL_S
 
 
@@ -118,15 +118,15 @@ events_wait = LastingFault(logger, "The control events wait, trying again")
 late_wait = LastingFault(logger, "A control event waits, trying again")
 BATCH = 500
 
-# However many want to be sure that nothing is new, the database is asked no more often than this.
+# However many callers want to be sure that nothing is new, the database is queried at most this often.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = patient(1.5)
 
-# No later event is handled in this time, but for those that have to hold in time.
+# No later event is handled in this time, except urgent ones.
 HANDLE_WITHIN_S = patient(5.0)
 RETRY_S = 1.0
 
-# After this, the handler waits for something that never comes.
+# After this time, the handler is waiting for something that never comes.
 GIVE_UP_S = 120.0
 
 AWAY = "The database is not responding at the moment. Try again shortly."
@@ -136,16 +136,16 @@ is_handling: ContextVar[bool] = ContextVar("handling a control event", default=F
 
 
 class Handling:
-    """The handlers of one event, called once each, one after the other, as far as they have come."""
+    """The handlers of one event, called once each, one after the other."""
 
     def __init__(self, event: EventMessage, handlers: Sequence[Handler]) -> None:
         self.event, self._left = event, list(handlers)
         self.is_seen = False
-        """All are done, or were left to go on beside what follows."""
+        """All are done, or continue in the background."""
         self._work: asyncio.Task[Exception | None] | None = None
 
     def work(self) -> asyncio.Task[Exception | None]:
-        """Goes on where it stopped. Its result is the transient fault that stopped it, if any did."""
+        """Continues where it stopped. Returns the transient fault that stopped it, if any."""
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run(), name=f"handlers of {self.event.kind}")
         return self._work
@@ -184,7 +184,7 @@ class EventFeed(OutboxTrust):
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self._beside: set[asyncio.Task[Any]] = set()
-        """What goes on beside these until it is done."""
+        """Handlers that continue in the background."""
         self._listener = ChannelListener(self._hear)
         self.wake_ups = WakeUps(lambda: self._wake.set())
         self._last: ControlEvent | None = None
@@ -247,8 +247,8 @@ class EventFeed(OutboxTrust):
         self.wake_ups.wake_others()
 
     async def make_sure(self) -> None:
-        """Return when everything committed before has been heard. One read serves all callers that wait;
-        where the database does not answer, they are refused."""
+        """Return when everything committed before has been handled. One read serves all waiting callers; if
+        the database does not answer, they are refused."""
         if is_handling.get():
             return
         if self.is_database_away:
@@ -303,7 +303,7 @@ class EventFeed(OutboxTrust):
     async def _begin_anew(self) -> None:
         """Positions were given out a second time: after a restored backup, or on a late standby."""
         if self._handling is None or self._handling.event.kind != EventKind.BEGAN_ANEW:
-            # Read before the handlers ask, so that what follows is heard again.
+            # Read before the handlers run their queries, so that later events are handled again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: everything is read again")
             self._early.clear()

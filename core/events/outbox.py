@@ -131,14 +131,14 @@ class EventMessage(msgspec.Struct):
 
 
 readers: set[Callable[[], None]] = set()
-"""Called from any thread, each lets a reader of this process look now."""
+"""Each makes a reader in this process read now. Called from any thread."""
 
 
 def nudge() -> None:
-    """Let every reader of this process look now, after a commit. Each wakes those of other processes."""
+    """Makes every reader in this process read now, after a commit. Each wakes those of other processes."""
     for look_now in tuple(readers):
         look_now()
-    # Processes of version 0.1 hear no channel layer. This goes with the next release.
+    # Processes of version 0.1 do not use the channel layer. This goes with the next release.
     if settings.REDIS_URL:
         send_to_processes(EventMessage())
 
@@ -164,7 +164,7 @@ def channel_of(url: str) -> str:
 
 
 class ChannelListener:
-    """Hears over Redis what other processes tell, until `listen` is cancelled."""
+    """Receives the events of other processes over Redis, until `listen` is cancelled."""
 
     def __init__(self, hear: Callable[[EventMessage], None]) -> None:
         self._hear = hear

@@ -1,1 +1,1 @@
-"""Rows of the database as lines of text that are the same on SQLite and PostgreSQL, and what carries them."""
+"""Copies of the database: rows as lines of text that are the same on SQLite and PostgreSQL."""

@@ -61,7 +61,7 @@ def check_place(path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """For its owner alone, and there only when it is whole and on the disk."""
+    """Readable only by its owner, and visible only once it is complete and on the disk."""
     check_place(path)
     draft = path.with_name(f"{path.name}.part")
     try:
@@ -95,7 +95,7 @@ def new_archive(path: Path) -> Iterator[zipfile.ZipFile]:
             try:
                 yield packed
             except BaseException:
-                # Closing it would write its directory, for which a full disk has no room either.
+                # Closing it would write the directory of the ZIP, which a full disk cannot hold either.
                 packed.fp = None
                 raise
             packed.close()

@@ -144,8 +144,8 @@ def write_secrets(path: Path) -> None:
         )
 
 
-# What marks a database from the first change until all of a copy is there and verified. No service starts on
-# one that is marked.
+# The mark of a database from the first change until a copy is complete and verified. No service starts on a
+# marked one.
 DESPITE_LEDGER = "--despite-ledger"
 # Numbers of rows that outlive them: no foreign key holds the rows there.
 NAMED_ELSEWHERE = (
@@ -236,7 +236,7 @@ FUNCTIONS = (
 
 
 def filled_tables(store: Store) -> list[str]:
-    """Those with what a person or a market has put there."""
+    """Tables with rows from people or a market."""
     names = sorted(store.names() - {MIGRATIONS, "sqlite_sequence", UNFINISHED, *MADE_BY_MIGRATING})
     return [name for name in names if store.ask(f"SELECT 1 FROM {quoted(name)} LIMIT 1")]  # noqa: S608 - names of the database
 
@@ -311,7 +311,7 @@ def restore(backup: ArchiveReader, store: Store, *, replace: bool, despite_ledge
         raise CommandError(
             f"The database is not empty: {filled[0]} has rows. --replace deletes everything in it first."
         )
-    # They may belong to rows that are younger than the backup.
+    # These numbers may belong to rows that are younger than the backup.
     numbers = greatest(manifest.numbers, numbers_given(store))
     if unfinished is not None or applied(store) != set(manifest.migrations):
         make_tables_again(store, last_migrations(manifest.migrations))

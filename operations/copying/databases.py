@@ -162,7 +162,7 @@ class PostgresqlStore(Store):
                 self.tell(f"SET LOCAL {name} = '{value}'")
             yield
         except BaseException:
-            # While a table is half read, the connection takes no statement, and one would wait for ever.
+            # While a table is half read, a statement on the connection would wait for ever.
             self._connection.close()
             raise
         self.tell("COMMIT")
@@ -314,7 +314,7 @@ def values_of(table: StoredTable, lines: Iterable[bytes]) -> Iterator[list[Any]]
 # Opens databases for copying, without the pool and the settings of the service.
 @contextmanager
 def faults_as_sentences() -> Iterator[None]:
-    """What an operator can cause, as a command reports it."""
+    """Faults that an operator can cause, reported as sentences."""
     try:
         yield
     except KeyboardInterrupt:

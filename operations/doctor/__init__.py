@@ -1,1 +1,1 @@
-"""Checks whether an installation is in order, and says of each fault how it is fixed."""
+"""Checks an installation, and says how to fix each fault."""

@@ -39,10 +39,10 @@ from .database import check_clock, check_database, check_engine_clock, compare, 
 from .diagnosis import FAIL, Diagnosis, fail, ok, warn
 from .proxy import check_static_files
 
-# The folder in which this installation keeps what it keeps.
+# The data folder of this installation.
 DATA = "data"
 ELSEWHERE = "Make it writable for this user, or name another one with --data or VAR_DIR."
-# Files under which a database or a journal grinds to a halt, and those under which the operator should look.
+# Free space below which a database or a journal stops, and below which the operator should act.
 LEAST_BYTES, FEW_BYTES = 100_000_000, 1_000_000_000
 
 
@@ -89,7 +89,7 @@ def _space(folder: Path) -> Diagnosis:
 
 
 def _private(folder: Path) -> Iterator[Path]:
-    # Whose folder it is not, as in a group's, knows what others may read.
+    # A folder of another owner, such as a group's, is shared on purpose.
     if folder.stat().st_uid == os.geteuid():
         yield folder
     yield from (path for path in (folder / "secret", *sorted(folder.glob("*.sqlite3*"))) if path.is_file())
@@ -284,7 +284,7 @@ def _memory(facts: dict[str, Any]) -> Iterator[Diagnosis]:
         says = f"Redis may drop what it holds when its memory is full (maxmemory-policy {policy}): "
         says += "limits and stream slots would be forgotten."
         fix = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf."
-        # Without a bound on its memory it never comes to that; the bound may be set tomorrow.
+        # Without a memory limit it never evicts, but a limit may be set later.
         yield fail(REDIS, says, fix) if most else warn(REDIS, says, fix)
     used = int(facts.get("used_memory", 0))
     if most and used > 0.9 * most:
@@ -334,8 +334,7 @@ def check_settings(*, has_database: bool) -> Iterator[Diagnosis]:
         yield ok(SETTINGS, f"All checks of the settings pass, for {kind}.")
 
 
-# The bucket in which the archive is kept, for the doctor: by using it, because nothing else tells what a
-# key may do there.
+# The archive's bucket: tested by using it, because that alone shows what a key may do.
 ARCHIVE = "archive"
 BUCKET_FIX = (
     "Look at the ARCHIVE_S3_ settings. The key needs s3:ListBucket, s3:GetObject, s3:PutObject and "
@@ -426,8 +425,8 @@ def _unread(error: OSError) -> Diagnosis:
 
 
 def why_not_written(folder: Path) -> str:
-    """By writing: a right that a mode grants may be taken back by a mount. A folder that is not there yet is
-    made in the next one above it. Empty if all is well."""
+    """Tested by writing, because a mount may be read-only whatever the mode. A missing folder is tested in
+    the nearest one above it. Empty if all is well."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     try:
         with tempfile.TemporaryFile(dir=there) as file:

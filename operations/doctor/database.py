@@ -45,7 +45,7 @@ def check_clock() -> Iterator[Diagnosis]:
 
 
 def clock_state() -> int:
-    """What the kernel says of it; -1 where it cannot be asked."""
+    """The kernel's state of the clock; -1 if it is not available."""
     try:
         # With zeros it only reads, which needs no privileges.
         return int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(TIMEX_BYTES)))
@@ -87,7 +87,7 @@ def compare(about: str, who: str, theirs: float, before: float, after: float) ->
 DATABASE = "database"
 # Connections of commands, and of people who look at the database.
 FOR_COMMANDS = 10
-# One that leads and one that stands by, wherever there is Redis.
+# A leader and a standby, if there is Redis.
 ENGINES = 2
 RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reach it."
 
@@ -104,7 +104,7 @@ def check_database() -> Iterator[Diagnosis]:
     try:
         if connection.vendor == "postgresql":
             connect_once()
-        # It reads: a damaged file of SQLite opens like any other.
+        # Reads the database, because a damaged SQLite file opens like any other.
         unfinished = is_unfinished()
     except NotSupportedError as error:
         yield fail(DATABASE, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
@@ -209,7 +209,7 @@ def _postgresql() -> Iterator[Diagnosis]:
 
 def _connections() -> Iterator[Diagnosis]:
     pool = connection.settings_dict["OPTIONS"].get("pool")
-    # Of PgBouncer only its own settings say how many there are.
+    # Only PgBouncer's own settings contain its number of connections.
     if not pool or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
         return
     with connection.cursor() as cursor:

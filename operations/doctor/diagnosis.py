@@ -1,4 +1,4 @@
-"""What a check has found, one sentence and for a fault the way out, and how all of it is reported."""
+"""The result of a check, one sentence and how to fix a fault, and the report of all results."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 
 class Diagnosis(NamedTuple):
     about: str
-    """What was looked at, such as `redis`."""
+    """What was checked, such as `redis`."""
     level: str
     says: str
     fix: str = ""

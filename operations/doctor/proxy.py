@@ -1,5 +1,5 @@
-"""The proxy in front: the service is asked through its public address, and says what reached it, over HTTP
-and over a WebSocket."""
+"""The proxy: requests to the public address, over HTTP and WebSocket, to which the service answers with what
+it received."""
 
 import asyncio
 import http.client
@@ -34,7 +34,7 @@ from serving.server import shown_address
 
 from .diagnosis import Diagnosis, fail, ok, warn
 
-# What a request looked like behind the proxy, against what it was: pure.
+# Compares a request as it was sent with what arrived behind the proxy; pure.
 PROXY = "proxy"
 FOR = (
     "nginx: proxy_set_header X-Forwarded-For $remote_addr; "
@@ -133,7 +133,7 @@ def plain(address: str) -> str:
     return text.removeprefix("::ffff:")
 
 
-# How the service is asked from outside: over HTTP and as a WebSocket, through whatever stands in front.
+# Requests from outside, over HTTP and WebSocket, through any proxy.
 PATIENCE_S = 10.0
 MOST_BYTES = 20_000
 # Reserved for documentation (RFC 5737), so that no client has it.
@@ -146,7 +146,7 @@ class Certificate(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What came back, and from where we had asked."""
+    """The answer, and the address from which we sent the request."""
 
     status: int
     body: str
@@ -156,7 +156,7 @@ class Heard(NamedTuple):
 
 
 class NoAddress(ValueError):
-    """What was named as an address of the service is none."""
+    """The given address of the service is invalid."""
 
 
 def default_url() -> str:

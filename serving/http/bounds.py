@@ -1,6 +1,6 @@
 """How long the head and the body of a request may be, and how much may be parsed at once.
 
-Where a message ends is for the parser alone to say: what is counted here frames nothing.
+Only the parser decides where a message ends; the counts here are bounds alone.
 """
 
 END_OF_HEAD = b"\r\n\r\n"
@@ -28,7 +28,7 @@ class RequestHead:
         seen = self._tail + data
         at = seen.find(END_OF_HEAD)
         size = len(data) if at < 0 else at + len(END_OF_HEAD) - kept
-        # With the first end of a head that was a blank line in front of it, the rest is still to come.
+        # After a blank line in front of a head, the head itself is still to come.
         self._tail = seen[-3:] if at < 0 else b""
         self.size += size
         self.has_line = self.has_line or b"\n" in data[: max(0, MOST_HEAD_BYTES - self.size + size)]
@@ -40,7 +40,7 @@ class RequestHead:
 
 
 def is_one_head(data: bytes) -> bool:
-    """A whole head and nothing else, as nearly every request comes."""
+    """A whole head and nothing else, like nearly every request."""
     return 0 <= data.find(END_OF_HEAD) == len(data) - len(END_OF_HEAD) <= MOST_HEAD_BYTES - len(END_OF_HEAD)
 
 
@@ -53,7 +53,7 @@ def first_head(data: bytes) -> bytes:
 KIB = 1024
 MOST_BODY_BYTES = 64 * KIB
 
-# More only where the application knows the sender before it reads: until then uvicorn stops at 64 KiB.
+# More only if the application knows the sender before it reads: until then uvicorn stops at 64 KiB.
 MOST_TICK_BYTES = 1024 * KIB
 MOST_IMPORT_BYTES = 10 * 1024 * KIB
 

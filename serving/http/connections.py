@@ -52,7 +52,7 @@ def is_network(name: str) -> bool:
     return True
 
 
-# Beyond a million there is nothing to win, and some systems name a limit of a billion.
+# More than a million is of no use, and some systems have a limit of a billion.
 MOST_DESCRIPTORS = 1_048_576
 LEAST_RESERVE, MOST_RESERVE = 32, 512
 
@@ -106,7 +106,7 @@ CONNECTION_EXTENSION = "tickwire.connection"
 
 
 def note_known(scope: dict[str, Any]) -> None:
-    """A valid key came over this connection, so it is not among the first to be closed when few are left."""
+    """A valid key came over this connection, so it is closed later than others when descriptors are short."""
     if (connection := connection_in(scope)) is not None:
         connection.is_known = True
 

@@ -1,5 +1,4 @@
-"""How long a connection may take for what, and how it ends: one timer looks after all connections of a
-server."""
+"""The deadlines of a connection, and how it ends: one timer watches all connections of a server."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ class TransferPace:
         self._moved = total
 
     def pause(self, seconds: float) -> None:
-        """Leave out a time in which nothing moved through no fault of the other end."""
+        """Excludes a pause that was not the other end's fault."""
         self._since += seconds
 
     def is_too_slow(self, now: float, grace_s: float) -> bool:
@@ -126,12 +125,12 @@ class ConnectionWatch:
         return self.connections.arrive(host, transport)
 
     def left(self, connection: ClientConnection) -> None:
-        """Called when it has ended, also as a WebSocket."""
+        """Called when it has ended, as a WebSocket too."""
         self._open -= 1
         self.connections.leave(connection)
 
     def forget(self, protocol: WatchedConnection) -> None:
-        """It waits for nothing any more, or for something else from now on."""
+        """It waits for nothing any more, or begins another wait."""
         self.heads.stop(protocol)
         self.idle.stop(protocol)
         self.bodies.pop(protocol, None)
@@ -181,7 +180,7 @@ def watch_of(server: ServerState, loop: asyncio.AbstractEventLoop, limits: HttpT
 
 # How a connection of HTTP ends: answered, refused, late or unread, and so that the client can see why.
 class Exchange(RequestResponseCycle):
-    """Its transport is the protocol, which knows how to close when something is still to come."""
+    """Its transport is the protocol, which can close while data is still to come."""
 
     transport: ClosingProtocol  # type: ignore[assignment]
 
@@ -192,7 +191,7 @@ class Exchange(RequestResponseCycle):
         return super().send(message)
 
     def give_up(self) -> None:
-        """The application hears that the client is gone; what it still says goes nowhere."""
+        """Tells the application that the client is gone, and drops what it still sends."""
         self.disconnected = True
         self.message_event.set()
 
@@ -200,7 +199,7 @@ class Exchange(RequestResponseCycle):
 # What a connection is doing.
 IDLE, HEAD, BODY, ANSWERING, OVER = range(5)
 
-# Of what a client still sends after a refusal, this much is read.
+# How much of what a client sends after a refusal is read.
 MOST_SWALLOWED = 32 * 1024
 
 # At most this many connections wait at once for their client to read why they ended, even in a flood.
@@ -284,7 +283,7 @@ class ClosingProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def swallow(self, size: int) -> None:
-        """Drop what came too late. Left unread, it would cause a reset, which can overtake the answer."""
+        """Drops late data: left unread, it would cause a reset, which can overtake the answer."""
         self._swallowed += size
         if self._swallowed > MOST_SWALLOWED:
             self.flow.pause_reading()
@@ -335,7 +334,7 @@ class ClosingProtocol(HttpToolsProtocol):
         self.watch.left(self.connection)
         self.watch.leaving.stop(self)
         super().connection_lost(exc)
-        # Each holds the other; so they go at once, and not when garbage is collected.
+        # They refer to each other; breaking the cycle frees them at once.
         self.cycle = None  # type: ignore[assignment]
         del self.write
 

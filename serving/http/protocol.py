@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with bounds on what a client can make it hold, do or believe.
 
-One request is read at a time: what comes behind it waits unparsed until it is answered. It stands on the
-inside of the uvicorn that is pinned in pyproject.toml."""
+One request is read at a time: what comes behind it waits unparsed until it is answered. It depends on
+internals of the uvicorn that is pinned in pyproject.toml."""
 
 import asyncio
 import logging
@@ -108,7 +108,7 @@ def is_key(sent: list[bytes]) -> bool:
 
 
 def websocket_request(method: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The head once more, for the protocol that reads it from its beginning."""
+    """The head again, for a protocol that reads it from the beginning."""
     lines = [
         method.encode() + b" " + url + b" HTTP/1.1",
         *(b": ".join(header) for header in headers),
@@ -228,7 +228,7 @@ class HttpProtocol(ShortPathProtocol):
         self.refuse(refusal or refusals.MALFORMED)
 
     def _stop(self, refusal: HttpRefusal) -> RequestRefused:
-        """To be raised: the parser does not say what stopped it."""
+        """The refusal to raise, because the parser does not report what stopped it."""
         self._refusal = refusal
         return RequestRefused(refusal)
 
@@ -299,7 +299,7 @@ class HttpProtocol(ShortPathProtocol):
                 raise RequestRefused(refusals.BAD_UPGRADE)
             if begins_websocket(scope["method"], version, noted):
                 if self._is_last:
-                    # All sockets were closed while the head of this one came.
+                    # All sockets were closed while this head arrived.
                     raise RequestRefused(refusals.STOPPING)
                 self._is_upgraded = True
                 return
@@ -413,7 +413,7 @@ class HttpProtocol(ShortPathProtocol):
         self.state = OVER
         self.watch.forget(self)
         self.connections.discard(self)
-        # An exchange holds its protocol; so they go at once, and not when garbage is collected.
+        # An exchange refers to its protocol; breaking the cycle frees both at once.
         self.cycle = None  # type: ignore[assignment]
         protocol: Any = self.ws_protocol_class(  # type: ignore[misc, call-arg]
             config=self.config, server_state=self.server_state, app_state=self.app_state

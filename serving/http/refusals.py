@@ -1,4 +1,4 @@
-"""What the server itself refuses, in the error body of all the others, and how often it did."""
+"""Refusals by the server itself, with the usual error body, and their count."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -1,5 +1,5 @@
 """The short path of a GET that memory alone can answer: in the protocol, before a scope, a task or an event
-exists. Whatever it does not know takes the ordinary path, and both say the same."""
+exists. Everything else takes the ordinary path, and both give the same answers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NO_SHORT_PATH = ShortPath(lambda target, headers: None)
 # A connection of HTTP whose requests may be answered on the short path.
 logger = logging.getLogger(__name__)
 
-# Beyond this it is looked whether the client reads.
+# Beyond this, the protocol checks whether the client reads.
 MOST_GATHERED = 64 * 1024
 
 
@@ -123,7 +123,7 @@ class ShortPathProtocol(ClosingProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._short_path: ShortPath = self.app_state.get(STATE_NAME, NO_SHORT_PATH)
-        # Asked for with each request, and found sooner here than on the class.
+        # Read with each request, and faster on the instance than on the class.
         self.already_done = self._gathered = None
         self._is_last = False
 
@@ -219,7 +219,7 @@ class ShortPathProtocol(ClosingProtocol):
             else:
                 self._gathered += whole
         elif self._gathered is None:
-            # One write, and nothing that is long is copied.
+            # One write, without copying long content.
             first, *others = content
             self.transport.writelines((b"".join((first_lines, ready, head, first)), *others))
         else:

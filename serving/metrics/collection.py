@@ -157,7 +157,7 @@ def is_added(family: Family) -> bool:
 
 logger = logging.getLogger(__name__)
 
-# A worker that stands still must not hide the others. By default, Kubernetes gives up a probe after a second.
+# A frozen worker must not hide the others. By default, Kubernetes gives up a probe after a second.
 FIGURES_WITHIN_S, READINESS_WITHIN_S = patient(3.0), patient(0.8)
 SILENT = {"status": "silent"}
 

@@ -24,7 +24,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {username}.")
         path = file or Path(f"{username.replace('/', '_')}.zip")
         try:
-            # For its owner alone, and in the place of no other file.
+            # Readable only by its owner, and never overwrites a file.
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                 out.write(account_data.packed(user))
         except OSError as error:

@@ -15,7 +15,7 @@ from accounts.limits.tiers import change_tier
 from accounts.models import Account, Tier, User
 from core.program import operator
 
-# In one transaction, for whose end revocations wait.
+# All keys are one transaction, for which revocations wait.
 BATCH = 500
 STDIN = ["-"]
 

@@ -20,7 +20,7 @@ class Command(BaseCommand):
         "static files, clock, limits, and the proxy in front, through which it asks itself. Each fault "
         "comes with its fix, and makes the exit status 1."
     )
-    # It runs them itself, and goes on where they fail.
+    # The command runs the checks itself, and continues after faults.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         unknown = self._reseal() + self._reseal_log_keys()
         usable = ApiKey.objects.usable(datetime.now(UTC))
         needed = self._say("API keys", usable.of_active_users(), shown)
-        # They open something again once the user is let in again.
+        # They work again once the user is unlocked.
         deactivated = usable.filter(account__user__is_active=False)
         needed += self._say("API keys of deactivated users", deactivated, shown)
         needed += self._say("Ingest keys", IngestKey.objects.filter(revoked_at=None), shown)
