@@ -1,1 +1,2 @@
-"""The archive: accepted ticks and closed minutes as files, a day each, that anybody can recompute from."""
+"""The archive: accepted ticks and closed minutes as files, one for each day, from which any result can be
+recomputed."""

@@ -9,11 +9,11 @@ class ArchiveConfig(AppConfig):
     def ready(self) -> None:
         from market.metrics import engine_registry
         from market.runtime import market
-        from signals_feed.archived import archived
+        from signals_feed.archive_access import archived
 
         from .keeper import archive_metrics, keeper
+        from .manifest_digests import present_digests
         from .proving.verify import ArchivedWindows
-        from .sealing import present_digests
 
         market.engine_listeners.append(keeper)
         archived.register(ArchivedWindows, present_digests)

@@ -63,7 +63,7 @@ def claim(store: ArchiveStore) -> None:
 
 
 def adopt(store: ArchiveStore) -> bool:
-    """Whoever it belonged to: now it is this installation's. Returns whether it was not already."""
+    """Make the archive this installation's, whatever its owner was. Returns whether that changed anything."""
     known = Installation.objects.begun()
     # Asked in any case: the owner that another version wrote is not overwritten.
     is_ours = _is_of(store, known)
@@ -96,7 +96,7 @@ def _owner(store: ArchiveStore) -> str | None:
         return None
     except msgspec.MsgspecError as error:
         raise UnreadableOwner(
-            f"{OWNER} in {store} cannot be read ({error}), so nobody knows whose archive it is. "
+            f"{OWNER} in {store} cannot be read ({error}), so the owner of this archive is unknown. "
             f"If it is this installation's, `{command('fold_archive --adopt')}` writes it again"
         ) from None
     if owner.version != VERSION:

@@ -1,4 +1,4 @@
-"""The finished days in memory. Whether there are new ones is looked up when somebody asks, and seldom."""
+"""The finished days in memory. The store is asked for new ones on request, and seldom."""
 
 import asyncio
 import logging
@@ -152,7 +152,7 @@ async def in_archive_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwar
 
 
 def do_later(act: Callable[[], object]) -> None:
-    """Nobody waits for it."""
+    """In a thread of its own; the caller does not wait."""
     _pool.submit(act)
 
 
@@ -219,7 +219,7 @@ class ArchiveIndex:
         store, today = self._store(), iso_date(clock.now_ms())
         compare(store, known)
         marks = store.marks(MANIFESTS)
-        # What was read stays, should all of them take longer than anybody waits.
+        # What was read stays, in case the rest takes longer than a request may wait.
         self._read = read = {path: found for path, found in self._read.items() if marks.get(path) == found[0]}
         for path, mark in marks.items():
             if path not in read and (day := self._read_day(store, path)) is not None:

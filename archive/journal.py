@@ -8,25 +8,27 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from importlib.util import find_spec
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 import msgspec
+from django.conf import settings
 
 from archive.stores import sync_folder
 from core.clock import machine_ms
 from core.fault_log import LastingFault
-from instruments.sources import is_simulated
+from instruments.facts import is_simulated
 from market.engine import SymbolStanding
 from market.prices import AnyRecord, EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 
-# What a segment of the journal holds. Each frame has its length and its checksum before it, so that one
-# that a kill or a power cut tore is told from a whole one.
+# What a segment of the journal holds. Length and checksum precede each frame, so that a frame which a kill or
+# a power cut tore is recognised.
 VERSION = 1
 SIZES = 8
-# No frame is longer: a length beyond it is damage, and nobody makes room for it.
+# No frame is longer: a greater length is damage, and no memory is allocated for it.
 MOST_BYTES = 1 << 26
 
 KeptRecord = TickAccepted | EmptyMinute | HistoryMinute | SeriesBegan
@@ -53,7 +55,7 @@ class HeardRecords(msgspec.Struct, array_like=True, tag=1):
 
 Frame = Opened | HeardRecords
 OnDamage = Callable[[int, int], None]
-"""Is told at which byte of the segment the damage begins, and how many there are."""
+"""Receives the byte of the segment at which the damage begins, and the number of damaged bytes."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Frame).decode
 
@@ -180,7 +182,7 @@ class TickJournal:
 # Writes what the engine decided into segments, in a thread of its own. What the disk does not take waits,
 # and in the end goes: prices never wait for the archive.
 logger = logging.getLogger(__name__)
-# Frames are small enough that encoding one holds nobody up.
+# Frames are small enough that encoding one does not block.
 MOST_IN_FRAME = 500
 # What waits for a disk that takes nothing: ten seconds at the highest rate that is promised.
 MOST_WAITING = 200_000
@@ -212,7 +214,7 @@ class TickJournalWriter:
         )
 
     def write(self, batches: list[Batch]) -> None:
-        """On the disk when it returns, or said to be not. It never raises."""
+        """On return, the batches are on the disk or the fault is recorded. It never raises."""
         try:
             self._take(batches)
             self._write_waiting()
@@ -329,3 +331,16 @@ def time_of(record: KeptRecord) -> int:
     if isinstance(record, EmptyMinute):
         return record.minute_ms
     return record.minute.opened_ms if isinstance(record, HistoryMinute) else record.at_ms
+
+
+LACKS_PYARROW = (
+    "pyarrow is missing, with which the archive writes and reads Parquet: install it (the extra `archive`)"
+)
+
+
+def journal_folder() -> TickJournal:
+    return TickJournal(Path(settings.VAR_DIR) / "ticks")
+
+
+def has_pyarrow() -> bool:
+    return find_spec("pyarrow") is not None

@@ -17,15 +17,14 @@ from market.engine import EngineStart, SeriesEnding
 from market.prices import AnyRecord
 
 from .folding.fold import nightly
-from .journal import TickJournalWriter
-from .places import LACKS_PYARROW, has_pyarrow, journal_folder
+from .journal import LACKS_PYARROW, TickJournalWriter, has_pyarrow, journal_folder
 
 logger = logging.getLogger(__name__)
 
 
 # A checkpoint waits no longer for a disk that hangs: signals and candles depend on it.
 PATIENCE_S = 2.0
-# Batches that nobody asks for, because another process writes the candles.
+# Batches that no reader fetches, because another process writes the candles.
 MOST_BATCHES = 20_000
 
 
@@ -38,7 +37,7 @@ class TickKeeper:
         self._epoch: Callable[[], str] = str
         self._is_ending = False
         self._hanging: Future[None] | None = None
-        """What was written last, while nobody knows how it ended."""
+        """The last write, while its outcome is unknown."""
         self._hangs = LastingFault(logger, "The disk of the archive hangs, checkpoints go on", logging.ERROR)
 
     async def begin(self, start: EngineStart) -> None:

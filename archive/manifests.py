@@ -74,7 +74,7 @@ def parse(path: str) -> ArchivePath:
 
 
 VERSION = 1
-# Of one symbol and day; beyond that they are told as one.
+# Of one symbol and day; more are listed as one.
 MOST_HOLES = 20
 
 
@@ -107,7 +107,7 @@ class Hole(msgspec.Struct):
             "null if unknown."
         ),
     ]
-    # Nobody knows which numbers they had, so nothing fills it.
+    # Their numbers are unknown, so nothing fills the gap.
     lost: Annotated[bool, Meta(description="Whether their file is gone, so that nothing can fill it.")] = (
         False
     )

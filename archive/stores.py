@@ -44,7 +44,7 @@ class ArchiveStore(Protocol):
         """The same paths, each with a text that is another one when the file has been replaced."""
 
     def read_owner(self) -> bytes:
-        """Who makes these files; raises NotStored where nobody has said so."""
+        """Who makes these files; raises NotStored if that is not recorded."""
 
     def put_owner(self, content: bytes) -> None:
         """Whole or not at all, as `put` does."""
@@ -338,7 +338,7 @@ def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
         # Buckets of a store of one's own seldom have names in the DNS.
         s3={"addressing_style": "path" if bucket.endpoint else "auto"},
     )
-    # A body that breaks off is told by either library, each in its own words.
+    # Each library reports a truncated body by an exception of its own.
     broken = exceptions.IncompleteReadError, exceptions.HTTPClientError, HTTPError
     faults = Faults(exceptions.ClientError, broken, (exceptions.BotoCoreError, HTTPError))
     try:

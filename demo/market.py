@@ -12,8 +12,7 @@ from django.db.models import Exists, OuterRef
 
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, default_feed, feeds_of
+from instruments.facts import DEMO, InstrumentFacts, default_feed, feeds_of
 from market.engine import SeriesEnding
 from market.models import (
     AbsorptionWindows,

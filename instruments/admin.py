@@ -255,7 +255,7 @@ class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
 
 @admin.register(WithheldSource)
 class WithheldSourceAdmin(StaffAdmin[WithheldSource]):
-    """The sources whose data are handed on to nobody. Deleting a row hands them on again."""
+    """The sources whose data must not be passed on. Deleting a row permits it again."""
 
     list_display = ("name", "why", "since")
     set_once = ("name",)

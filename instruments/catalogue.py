@@ -14,8 +14,8 @@ from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
 
 from .facts import InstrumentFacts as InstrumentFacts
+from .facts import default_feed, feeds_of
 from .models import Instrument, WithheldSource
-from .sources import default_feed, feeds_of
 
 
 # Whether data of a source may be handed on at all: the terms of many venues forbid it.
@@ -29,7 +29,7 @@ def may_be_handed_on(feeds: Iterable[str], withheld: Collection[str]) -> bool:
 
 
 def is_covered(feed: str, withheld: str) -> bool:
-    """Whoever takes ticks of any key takes those of a withheld one too."""
+    """A grant for ticks of any key covers a withheld key too."""
     return feed == withheld or feed.startswith(f"{withheld}:") or withheld.startswith(f"{feed}:")
 
 
@@ -61,7 +61,7 @@ class Catalogue:
         self._gone: set[str] = set()
         """Those that were offered once, or may yet be."""
         self._changed: set[str] = set()
-        """Those of them that nobody has been told of yet."""
+        """Those whose change is not announced yet."""
         self._loads, self._shown, self._showing = itertools.count(1), 0, threading.Lock()
 
     def offered(self) -> list[InstrumentFacts]:
@@ -139,7 +139,7 @@ class Catalogue:
             self._shown = read.number
             before, self.by_symbol, self.withheld = self.by_symbol, read.by_symbol, read.withheld
             ended, offered = _offered(before) - _offered(read.by_symbol), _offered(read.by_symbol)
-            # What has changed back meanwhile is not told.
+            # A change that was undone in the meantime is not announced.
             self._changed ^= ended | (offered & self._gone)
             self._gone = (self._gone | ended | read.by_symbol.keys()) - offered
 

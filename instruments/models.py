@@ -12,8 +12,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.timezone import now
 
+from .facts import FEEDS, IMPORTED, default_feed, is_simulated
 from .hours import TradingHours
-from .sources import FEEDS, IMPORTED, default_feed, is_simulated
 
 MAX_DIGITS = 8
 MIXED = (
@@ -74,8 +74,8 @@ class TradingCalendar(models.Model):
 
 
 class WithheldSource(models.Model):
-    """A source whose data are handed on to nobody, by any way: its terms forbid that. The prices that prove
-    what was published before stay."""
+    """A source whose terms forbid passing its data on, in any way. The prices that prove what was published
+    before stay."""
 
     name = models.CharField(
         max_length=40,

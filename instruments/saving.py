@@ -1,5 +1,5 @@
 """Writes instruments and calendars, one at a time or as a whole table. They are checked as in the forms, and
-every process is told in the same transaction."""
+the control event is written in the same transaction."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal

@@ -48,7 +48,7 @@ class SymbolsForm(ModelForm):
     owner = forms.CharField(
         required=False,
         validators=(refuse_unprintable,),
-        help_text="The username of whoever it belongs to, who then publishes no signals of what it may send.",
+        help_text="The username of its owner, who then cannot publish signals on the symbols it may send.",
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
     )
 
@@ -105,7 +105,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(IngestKey)
 class IngestKeyAdmin(KeyAdmin[IngestKey]):
-    # Whoever issues keys may revoke anybody's.
+    # Staff who issue keys may revoke all keys.
     owner = NO_OWNER
     form = SymbolsForm
     issue_form = IssueIngestKeyForm  # type: ignore[assignment]

@@ -63,11 +63,11 @@ class MarketConfig(AppConfig):
         all_streams.extend(STREAMS)
 
     def register_metrics(self) -> None:
+        from market.metrics import StreamMetrics
         from serving.metrics.worker_link import process_metrics
 
         from .metrics import MarketMetrics, ProcessMarketMetrics
         from .runtime import status
-        from .streams.metrics import StreamMetrics
 
         REGISTRY.register(ProcessMarketMetrics())
         REGISTRY.register(StreamMetrics())

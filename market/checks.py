@@ -1,4 +1,4 @@
-"""System checks: settings of the market that make no sense, told at start."""
+"""System checks: contradictory settings of the market are reported at start."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -236,7 +236,7 @@ class EngineState(models.Model):
         constraints = (models.CheckConstraint(name="engine_state_is_one_row", condition=Q(pk=1)),)
 
     def __str__(self) -> str:
-        return f"{self.writer or 'nobody'} at {self.epoch}/{self.position}"
+        return f"{self.writer or 'no writer'} at {self.epoch}/{self.position}"
 
 
 class IngestKey(Key):
@@ -274,7 +274,7 @@ class IngestKey(Key):
 
 
 class FormerPriceRight(models.Model):
-    """When somebody was last known to be able to make the prices of some symbols; empty: all."""
+    """When a user was last known to be able to make the prices of some symbols; empty: all."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_constraint=False, related_name="+"

@@ -15,7 +15,7 @@ from .engine.admission import is_of
 from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
 from .prices.history import DayStatistics
 
-# It speaks each second; one that said nothing for this long has ended, or nobody hears it.
+# The engine reports each second; after this long it has ended, or its reports do not arrive.
 GONE_MS = 5_000
 
 
@@ -29,7 +29,7 @@ class InstrumentOverview(msgspec.Struct, frozen=True):
     status: InstrumentStatus | None
     """What the engine says of it; None until it has."""
     doubts: tuple[str, ...]
-    """Why nobody publishes signals at its prices now: unsettled, lagging."""
+    """Why no signals can be published at its prices now: unsettled, lagging."""
 
     @property
     def is_on_fallback(self) -> bool:
@@ -40,7 +40,7 @@ class Overview(msgspec.Struct, frozen=True):
     at_ms: int
     engine: EngineStatus
     feeds: list[FeedStatus]
-    """Also those that an instrument names and nobody has heard yet; their `heard_ms` is 0."""
+    """Also those that an instrument names but that have sent nothing yet; their `heard_ms` is 0."""
     instruments: list[InstrumentOverview]
 
     @property

@@ -91,7 +91,7 @@ def forget_old() -> None:
 
 
 def note_before_change(action: str = "pre_remove", **_: Any) -> None:
-    """Permissions or groups are taken from somebody, or a group ends."""
+    """A user loses permissions or groups, or a group ends."""
     if action in ("pre_remove", "pre_clear"):
         note_deciders()
 

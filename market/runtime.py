@@ -15,8 +15,7 @@ from core.clock import now_ms as now_ms
 from core.deadlines import patient
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import default_feed
+from instruments.facts import InstrumentFacts, default_feed
 from market.engine.bus.bus_reader import (
     BusListener,
     BusReader,
@@ -29,7 +28,7 @@ from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
-from market.engine.feeds.registry import make_feed
+from market.engine.feeds.supervisor import make_feed
 from market.engine.listeners import EngineListener
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
@@ -37,7 +36,7 @@ from market.prices.candles import key_of_candles
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, StatusRecord, Tick
 from market.store.checkpoints import Checkpoint
-from market.store.loading import reload_candles
+from market.store.series import reload_candles
 
 from .engine import status as engine_status
 from .models import EngineState
@@ -69,7 +68,7 @@ class EngineLiveness:
         """Called with whether the engine is heard, each time that this changes."""
         self.is_heard = True
         self.losses = 0
-        # Nobody looks before it starts: what is heard then is not late.
+        # Before the start there are no looks, so nothing is late.
         self._heard_s, self._looked_s = 0.0, inf
         self._reads_old = self._is_behind = False
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +90,7 @@ class EngineLiveness:
             return
         self._heard_s = now_s
         if now_s - self._looked_s > STOOD_STILL_S + LOOK_S:
-            # What is heard may have waited as long: it is passed on after clients have been told.
+            # What arrives may have waited as long, so clients are informed before it is passed on.
             self.look(now_s)
         elif not self.is_heard and not self._reads_old:
             self._turn(True)
@@ -160,9 +159,9 @@ class MarketRuntime:
         self.prices = Prices(settings.CANDLE_PRICE)
         self.engine = Engine(self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS)
         self.status = engine_status.EngineStatus()
-        """What the engine last told of itself."""
+        """The engine's latest report about itself."""
         self.is_untold = False
-        """It follows an engine that has not told it anything yet."""
+        """It follows an engine that has not reported yet."""
         self.runner: Runner | None = None
         self._reader: BusReader | None = None
         self._replica: ReplicaWatch | None = None
@@ -255,8 +254,8 @@ class MarketRuntime:
         return None if None in found else set().union(*filter(None, found))
 
     def follow(self, symbols: Collection[str] | None) -> None:
-        """A client is sent what comes of them, or of all, from now on. Nothing may be awaited between this
-        and its subscription."""
+        """From now on, clients are sent the frames of these symbols, or of all. Nothing may be awaited
+        between this and the subscription."""
         if self._reader is not None and symbols is None:
             self._reader.follower.follow_all()
         elif self._reader is not None:
@@ -278,7 +277,7 @@ class MarketRuntime:
         return make_feed(name, instruments, known_ms, since_ms)
 
     def take_recent(self) -> RecentRecords:
-        """What the streams were sent of late in this numbering; told once, to whoever begins."""
+        """What the streams were sent lately in this numbering; returned once, to the first caller."""
         bus = None if self.runner is None else self.runner.bus
         return bus.take_recent() if isinstance(bus, LocalBus) else RecentRecords()
 
@@ -290,12 +289,12 @@ class MarketRuntime:
         for listener in self._listeners:
             listener.hear(records)
 
-    def _hear_status(self, told: engine_status.EngineStatus) -> None:
+    def _hear_status(self, status: engine_status.EngineStatus) -> None:
         if self._reader is not None:
-            clock.lead(told.at_ms)
-        if told.epoch:
+            clock.lead(status.at_ms)
+        if status.epoch:
             # Of an engine within this process, or of release 0.1.0.
-            self._note_status(told)
+            self._note_status(status)
         elif self._reader is not None:
             self._reader.must_read_status = True
 

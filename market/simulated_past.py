@@ -10,9 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from core.times import MINUTE_MS
-from instruments.facts import InstrumentFacts
+from instruments.facts import DEMO, InstrumentFacts
 from instruments.hours import Span, TradingHours
-from instruments.sources import DEMO
 from market.prices.candles import COARSER, DAY_MS, CandleBuilder, PriceBar, aggregate, interval_start
 from market.prices.history import KEPT
 from market.prices.order_flow import UNITS, FlowState
@@ -28,10 +27,10 @@ MINUTES_MS = 8 * DAY_MS
 # Enough for 500 days of trading, with weekends and holidays between them.
 PAST_MS = 730 * DAY_MS
 
-# So many of each coarser interval there are at least.
+# The least number of candles of each coarser interval.
 COARSE_KEPT = KEPT + 20
 
-# Of so many minutes at least the past has order flow: two thirds of a day that never closes.
+# The past has order flow for at least this many minutes: two thirds of a day that never closes.
 FLOW_MINUTES = 1_000
 
 
@@ -113,8 +112,8 @@ def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int)
 
 
 def last_quote(facts: InstrumentFacts, until_ms: int) -> Tick | None:
-    """Of a closed market that of its last session. Bars and ticks are made apart, and whoever looks at both
-    takes it for the close of its minute: so it has that price, at the time of the last tick."""
+    """On a closed market, that of its last session. Bars and ticks are made apart, and a client that sees
+    both takes it for the close of its minute: so it has that price, at the time of the last tick."""
     session = facts.hours.last_open_before(until_ms - 1)
     if session is None:
         return None

@@ -180,9 +180,9 @@ class CalibrationViewSet(ApiViewSet):
         return Answer(Calibration(iso_time(at), ENOUGH, figures, len(figures)))
 
 
-# Outcomes are opened when an item enters the feed, before anybody can know how they end. A score is about
-# one asset, that of the item's category (docs/sentiment.md). A price is of one asset in another, so what is
-# good for the yen is bad for USDJPY; and what is good for stocks says nothing of oil.
+# Outcomes are opened when an item enters the feed, before their result can be known. A score is about one
+# asset, that of the item's category (docs/sentiment.md). A price is of one asset in another, so what is good
+# for the yen is bad for USDJPY; and what is good for stocks says nothing about oil.
 # Used for items that name no instrument which their score is about; macro means risk assets.
 MAIN_SYMBOLS = {"forex": "EURUSD", "gold": "XAUUSD", "crypto": "BTCUSD", "macro": "US500"}
 KINDS = {"forex": "forex", "gold": "commodity", "crypto": "crypto", "macro": "index"}

@@ -106,12 +106,12 @@ class Anthropic:
 PROTOCOLS: dict[str, type[OpenAi] | type[Anthropic]] = {"openai": OpenAi, "anthropic": Anthropic}
 
 
-class Said(msgspec.Struct):
+class ReplyMessage(msgspec.Struct):
     content: str | None = None
 
 
 class CompletionChoice(msgspec.Struct):
-    message: Said
+    message: ReplyMessage
 
 
 class Completion(msgspec.Struct):

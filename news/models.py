@@ -190,7 +190,7 @@ class LanguageUse(models.Model):
         return f"{self.identifier}: {self.used} on {self.day}"
 
 
-# What was said about an item when it entered the feed, and how prices moved afterwards.
+# The score of an item when it entered the feed, and how prices moved afterwards.
 HORIZONS_H = {"1h": 1, "24h": 24}
 INVERSE = "-"
 """Prefix of a symbol whose quote currency the score is about, such as the yen in USDJPY."""
@@ -203,7 +203,7 @@ class OutcomeQuerySet(models.QuerySet["Outcome"]):
 
 class Outcome(models.Model):
     """Made when an item first enters the feed, with the score of that moment, and settled after the horizon.
-    Nothing that is said later, when the move is known, changes what is judged."""
+    A later score, when the move is known, does not change what is judged."""
 
     item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="outcomes")
     horizon = models.CharField(max_length=3, choices=[(name, name) for name in HORIZONS_H])

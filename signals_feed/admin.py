@@ -39,7 +39,7 @@ from .models import Evidence, Signal
 
 PUBLISHING_EXPLAINED = (
     "It is published under your own name, at once, and cannot be changed. You need the permission to"
-    " publish signals; nobody publishes for somebody else."
+    " publish signals; you cannot publish for another user."
 )
 
 
@@ -91,7 +91,7 @@ def why_too_late(signal: Signal) -> str:
     return f"It is being cancelled and closes at the next tradable price.{given}" if given else ""
 
 
-OWN = "Somebody else of the staff has to cancel it. You can close your own signals on the publishing page."
+OWN = "Another member of staff has to cancel it. You can close your own signals on the publishing page."
 
 
 class CancelForm(forms.Form):
@@ -105,7 +105,7 @@ class CancelForm(forms.Form):
 
 @admin.register(Signal)
 class SignalAdmin(ReadOnlyAdmin[Signal]):
-    # Staff may cancel anybody's signal: that gives no access to the publisher's account.
+    # Staff may cancel all signals: that gives no access to the publisher's account.
     owner = NO_OWNER
     list_display = (*("published_at", "terms", *PRICE_COLUMNS, "state", "close_reason", "gained", "user"),)
     fields = (

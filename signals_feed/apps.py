@@ -15,7 +15,7 @@ class SignalsFeedConfig(AppConfig):
         self.connect_market()
 
     def guard_ledger(self) -> None:
-        from transparency.following import LogMetrics
+        from transparency.signing import LogMetrics
 
         from .ledger.guards import check_guards, make_way, put_up_triggers
         from .ledger.ledger import following

@@ -24,24 +24,30 @@ from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import MINUTE_MS, epoch_ms_after, moment
 from instruments.catalogue import catalogue
-from instruments.sources import IMPORTED
+from instruments.facts import IMPORTED
 from market.models import Candle, FormingMinute
 from market.store import LeaseLost, present_kind
 from signals_feed import exits
-from signals_feed.decisions import UNTOLD, Decision, announce, close_fact, note_decisions, write_decisions
+from signals_feed.decisions import (
+    WITHHELD_UNFILLED,
+    Decision,
+    announce,
+    close_fact,
+    note_decisions,
+    write_decisions,
+)
 from signals_feed.exits import Exit, exit_price, in_r, result
 from signals_feed.ledger.ledger import RESULT
 from signals_feed.models import Evidence, Hit, Signal
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
-# Stored minutes, which judge a signal whose ticks nobody watched.
-# A market may be closed for some days.
+# Stored minutes, which judge a signal whose ticks were not watched. A market may be closed for some days.
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
 def quoted_minutes(instrument_id: int, until_ms: int) -> QuerySet[Candle]:
-    """Minutes over by then, except those of trade prices and from files, which nobody was quoted, and
-    those of which something was missed."""
+    """Minutes over by then, except those of trade prices and from files, which were never quoted, and those
+    of which something was missed."""
     own = Candle.objects.filter(
         instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m"
     )
@@ -151,10 +157,10 @@ def close_or_hold_back(
     held = _held_back([each.signal for each in endings if isinstance(each, Closing) or each.has_prices])
     waiting = [each for each in endings if each.signal in held]
     # Who could wait until the prices may be handed on would choose among fills.
-    untold = {each.signal for each in waiting if isinstance(each, Decision) and each.fill}
-    note([each for each in waiting if each.signal not in untold])
+    unfilled = {each.signal for each in waiting if isinstance(each, Decision) and each.fill}
+    note([each for each in waiting if each.signal not in unfilled])
     outcomes = write_endings([each for each in endings if each.signal not in held])
-    return held - untold, outcomes | dict.fromkeys(untold, UNTOLD)
+    return held - unfilled, outcomes | dict.fromkeys(unfilled, WITHHELD_UNFILLED)
 
 
 def write_endings(endings: Collection[Ending]) -> dict[UUID, str]:
@@ -209,7 +215,7 @@ def _exit_of(signal: Signal, closing: Closing) -> Evidence:
 
 
 def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
-    """The extremes of the exit side, completed by the stored minutes where nobody watched."""
+    """The extremes of the exit side, completed by the stored minutes for the time without a watcher."""
     seen, prices = closing.seen, [closing.price]
     if seen is not None:
         prices += [seen.high, seen.low]
@@ -233,9 +239,9 @@ IMPOSSIBLE = (IntegrityError, DataError, ArithmeticError)
 
 class Closer:
     def __init__(
-        self, hold: Callable[[], None], told: Callable[[Decision, str], None] = lambda *_: None
+        self, hold: Callable[[], None], on_written: Callable[[Decision, str], None] = lambda *_: None
     ) -> None:
-        self._hold, self._told = hold, told
+        self._hold, self._on_written = hold, on_written
         self.pending: dict[UUID, Ending] = {}
         self.refused: dict[UUID, Ending] = {}
         """Those that the database refuses."""
@@ -274,7 +280,7 @@ class Closer:
         self.held.pop(signal, None)
 
     def try_again(self) -> None:
-        """What may be handed on may be more than before."""
+        """More sources may be passed on than before."""
         self._permissions += 1
         held, self.held = self.held, {}
         for ending in held.values():
@@ -328,8 +334,8 @@ class Closer:
             is_all = self.pending.get(ending.signal) is ending
             if is_all or isinstance(ending, Closing):
                 is_all = self.pending.pop(ending.signal, None) is not None
-            # If it is not held back it is written now, by this or by somebody who came first.
+            # If it is not held back it is written now, here or by a process that came first.
             if is_all and ending.signal in held:
                 self.held[ending.signal] = ending
             elif isinstance(ending, Decision) and (outcome := outcomes.get(ending.signal)):
-                self._told(ending, outcome)
+                self._on_written(ending, outcome)

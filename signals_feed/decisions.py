@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 clock_is_off = LastingFault(logger, "Signals are not filled while the engine's clock is not the database's")
 
 WRITTEN, CLOSED, UNARMED, TOO_OLD = "written", "closed before", "not armed in time", "armed too long ago"
-UNTOLD = "withheld before its fill was told"
+WITHHELD_UNFILLED = "withheld before its fill was written"
 # What is written so much later may be refused by the database.
 SOON_S = 0.9 * WRITTEN_WITHIN_MS / 1_000
 BY_STAFF, MARKET_CLOSED, INACTIVE = "staff", "market_closed", "inactive"
@@ -144,8 +144,8 @@ def write_decisions(decisions: Collection[Decision]) -> dict[UUID, str]:
     rows = Signal.objects.active().filter(pk__in=wanted).order_by("pk").select_related("instrument", "user")
     signals = {signal.pk: signal for signal in rows.select_for_update(of=("self",), no_key=True)}
     entries: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
-    told = LedgerEntry.objects.filter(signal__in=list(signals)).exclude(kind=record.CLOSE)
-    for about, payload in told.order_by("position").values_list("signal", "payload"):
+    earlier = LedgerEntry.objects.filter(signal__in=list(signals)).exclude(kind=record.CLOSE)
+    for about, payload in earlier.order_by("position").values_list("signal", "payload"):
         entries[about].append(json.loads(payload))
     outcomes = dict.fromkeys(wanted, CLOSED)
     writings = []
@@ -177,10 +177,12 @@ class Writing:
         self.is_cancelled_now = self.is_filled_now = self.is_closed_now = False
         self.fill: Evidence | None = None
         self.exit: Evidence | None = None
-        told = self.told = {part_of(ARM, each): each for each in entries if each["kind"] == ARM}
-        self.armings = [each for each in decision.arms if part_of(ARM, each.payload) not in told]
+        recorded = self.recorded = {part_of(ARM, each): each for each in entries if each["kind"] == ARM}
+        self.armings = [each for each in decision.arms if part_of(ARM, each.payload) not in recorded]
         self.now, publish = database_clock(), entries[0]
-        is_same = all(told.get(part_of(ARM, p := each.payload), p)["at"] == p["at"] for each in decision.arms)
+        is_same = all(
+            recorded.get(part_of(ARM, p := each.payload), p)["at"] == p["at"] for each in decision.arms
+        )
         is_late = seconds_between(publish["written"], self.now) > ARM_WITHIN_MS / 1000
         if any((each.asked, each.number) == (FILL, 1) for each in self.armings) and is_late:
             self._end_unarmed()
@@ -222,7 +224,7 @@ class Writing:
         if signal.cancel_reason:
             if (
                 cancelling.cause in record.DERIVED
-                and part_of(ARM, cancelling.arming.payload) not in self.told
+                and part_of(ARM, cancelling.arming.payload) not in self.recorded
             ):
                 self.armings.append(cancelling.arming)
             elif cancelling.cause in record.AT_LAST and self.decision.close is not None:
@@ -285,7 +287,7 @@ def evidence_row(signal: Signal, kind: str, shown: dict[str, Any]) -> Evidence:
 
 def announce(closed: Iterable[Signal], shown: Iterable[Evidence], facts: Sequence[Fact]) -> None:
     """After the signals' rows, of which no other writer may wait for one."""
-    told = []
+    announcements = []
     for signal in closed:
         by_hand = signal.close_reason == Signal.CloseReason.MANUAL
         event = ControlEvent.objects.publish(
@@ -294,10 +296,12 @@ def announce(closed: Iterable[Signal], shown: Iterable[Evidence], facts: Sequenc
             signal=str(signal.pk),
             reason=signal.close_reason,
         )
-        told.append(Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED))
-    if not told:
+        announcements.append(
+            Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
+        )
+    if not announcements:
         ControlEvent.objects.take_turn()
     # These rows lock nothing that the transaction does not hold already.
-    Announcement.objects.bulk_create(told)
+    Announcement.objects.bulk_create(announcements)
     Evidence.objects.bulk_create(shown)
     LedgerEntry.objects.append(facts)

@@ -10,8 +10,8 @@ from django.db import transaction
 from core.events.outbox import ControlEvent
 from core.times import read_iso
 
-from .ledger.beginning import are_due
 from .ledger.ledger import AT_ONCE, FIRST_PREVIOUS_HASH, NO_SIGNAL, Fact, LedgerEntry, LedgerHead, signer
+from .ledger.new_rules import are_due
 
 # When what an entry records happened: the first of these that it, or its evidence, says.
 TIMES = ("closed_at", "cancelled_at", "published_at", "at", "written")
@@ -38,8 +38,8 @@ def position_before(end: datetime) -> LedgerPosition:
     entries = LedgerEntry.objects.order_by("-position").values_list("position", "hash", "payload")
     for position, hash_, payload in entries.iterator(chunk_size=500):
         written = json.loads(payload)
-        told = (written.get("evidence") or {}) | written
-        at = next((told[name] for name in TIMES if told.get(name)), None)
+        times = (written.get("evidence") or {}) | written
+        at = next((times[name] for name in TIMES if times.get(name)), None)
         if at is not None and read_iso(at) < end:
             return LedgerPosition(position, hash_)
     return LedgerPosition(0, FIRST_PREVIOUS_HASH)
@@ -54,8 +54,8 @@ def is_in_ledger(known: LedgerPosition) -> bool:
 def sealed_days() -> dict[str, str]:
     """The SHA-256 of each day's manifest."""
     entries = LedgerEntry.objects.filter(kind=LedgerEntry.Kind.ARCHIVE, signal=NO_SIGNAL)
-    told = map(json.loads, entries.values_list("payload", flat=True))
-    return {each["day"]: each["manifest_sha256"] for each in told}
+    sealed = map(json.loads, entries.values_list("payload", flat=True))
+    return {each["day"]: each["manifest_sha256"] for each in sealed}
 
 
 def sealed_as(day: str) -> str:

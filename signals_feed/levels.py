@@ -20,8 +20,8 @@ from .rules import SeenExtremes, StoredMinute, exact_price
 
 
 class Highs:
-    """Values fall into spans that begin where somebody started to look. A span that a later one exceeds can
-    be joined to it: from its beginning on, the later value is the highest as well. So the values of the
+    """Values fall into spans that begin where an observer started to look. A span that a later one exceeds
+    can be joined to it: from its beginning on, the later value is the highest as well. So the values of the
     spans fall, and only the last is ever compared."""
 
     __slots__ = ("_marks", "_starts", "values")
@@ -205,7 +205,7 @@ class SymbolWatch:
         self._source: str | None = None
         self._feed, self._minute_ms = "", 0
         self.changes = 0
-        """How often prices came from somebody else than the price before."""
+        """How often the maker of the prices changed from one price to the next."""
         self._heard: dict[str, int] = {}
         """At which of these changes each began the last time."""
 
@@ -250,7 +250,7 @@ class SymbolWatch:
         self.side(watched).remove(watched)
 
     def see(self, minute: StoredMinute) -> list[Watched]:
-        """Take a minute that nobody saw tick by tick; returns the signals it may close."""
+        """Take a minute that was not seen tick by tick; returns the signals it may close."""
         self._source = None
         self._hear(MINUTES)
         self._minute_ms = minute.opened_ms

@@ -21,7 +21,7 @@ from .record import MOST_FEEDS
 from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
-"""To publish signals. Whoever loses it can still close their own by hand."""
+"""To publish signals. A user who loses it can still close their own by hand."""
 
 
 def default_expiry() -> datetime:
@@ -313,8 +313,8 @@ class Evidence(models.Model):
 
 
 class Hit(models.Model):
-    """A tick that closes a signal. It is in the database no later than the tick itself, so that whoever
-    goes on from there closes the signal by the same tick and at the same price."""
+    """A tick that closes a signal. It is in the database no later than the tick itself, so that the next
+    engine closes the signal by the same tick and at the same price."""
 
     signal = models.OneToOneField(
         "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="hit"

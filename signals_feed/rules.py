@@ -99,15 +99,17 @@ def _check_entry(direction: str, entry: Decimal, tradable: Decimal, digits: int)
     if direction == "buy" and entry < tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a buy may not be below the ask, which is {market}: nobody sells lower.",
+            f"The entry of a buy may not be below the ask, which is {market}.",
         )
     if direction == "sell" and entry > tradable:
         raise SignalRefused(
             "entry",
-            f"The entry of a sell may not be above the bid, which is {market}: nobody pays more.",
+            f"The entry of a sell may not be above the bid, which is {market}.",
         )
     if abs(entry - tradable) > tradable * FARTHEST:
-        raise SignalRefused("entry", f"The entry is more than 1% away from the market price, {market}.")
+        raise SignalRefused(
+            "entry", f"The entry is more than {FARTHEST:.0%} away from the market price, {market}."
+        )
 
 
 def _check_stop(direction: str, stop: Decimal, entry: Decimal, quote: Quoted, digits: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .checkpoints import Note, NoteRefused
 from .merkle import Frontier, leaf_hash
 from .models import LogKey, SignedCheckpoint
-from .notes import Note, NoteRefused
 
 BATCH = 500
 

@@ -11,10 +11,9 @@ from django.db.models import Q
 
 from core.encryption import seal, unseal
 
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, Note
 from .keys import KeyType, SigningKey
 from .models import LogKey, SignedCheckpoint
-from .notes import Note
 from .remembered import in_file
 
 BOTH_SIGN = timedelta(days=30)

@@ -174,7 +174,7 @@ class Cosignature(models.Model):
 
 class ObjectionQuerySet(models.QuerySet["Objection"]):
     def against(self, count: int) -> Objection | None:
-        """What a witness that is still asked has against a ledger of so many entries."""
+        """The objection of a witness that is still asked to a ledger of `count` entries."""
         keys = [str(each.key) for each in settings.WITNESSES]
         if not keys:
             return None

@@ -34,7 +34,7 @@ class Remembered:
         self.checkpoint: Checkpoint | None = None
 
     def of(self, log: str) -> Checkpoint | None:
-        """`log`: the first key of a log, by which it is told apart from another one of the same name; empty
+        """`log`: the first key of a log, which distinguishes it from another one of the same name; empty
         before there is one. Raises Forked for a file that cannot be read."""
         if self._log != log:
             known, checkpoint = in_file()

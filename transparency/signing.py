@@ -1,25 +1,33 @@
-"""Signs what the ledger says: a checkpoint soon after it has grown, and only if it extends the last one. A
-ledger that does not is not written on either."""
+"""Signs a checkpoint soon after the ledger has grown, and only if it extends the last one; a ledger that does
+not is not written to either. Each serving process looks every second."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from threading import Lock
 from typing import Protocol
 
 from django.db import connection, transaction
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from core.database import CompiledQuery
-
-from . import merkle
-from .checkpoints import Checkpoint
-from .keyring import keyring
-from .merkle import TILE_WIDTH, Place, leaf_hash
-from .models import LogKey, Objection, SignedCheckpoint, Tile
-from .notes import Note, sign
-from .remembered import Forked, Remembered, remembered
+from core.background import BackgroundLoop
+from core.database import UNANSWERED, CompiledQuery
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from transparency import merkle
+from transparency.checkpoints import Checkpoint, Note, sign
+from transparency.keyring import KeysUnopened, keyring
+from transparency.merkle import TILE_WIDTH, Place, leaf_hash
+from transparency.models import LogKey, Objection, SignedCheckpoint, Tile
+from transparency.remembered import Forked, Remembered, remembered
+from transparency.witnesses import witnesses
 
 LEAST_APART = timedelta(seconds=2)
 AGAIN = timedelta(hours=1)
@@ -54,7 +62,7 @@ class Signer:
         return self._due_at(last, now)
 
     def check(self, count: int) -> None:
-        """Raises Forked if a ledger of so many entries does not extend what was signed."""
+        """Raises Forked if a ledger of `count` entries does not extend what was signed."""
         found = newest_note().rows()
         size, note = found[0] if found else (0, "")
         is_behind = False
@@ -179,3 +187,56 @@ def take_turn() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SIGNERS_LOCK])
+
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_S = 1.0
+
+
+class Following:
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+        self.fault = ""
+        """Why nothing is signed; empty while all is well."""
+        self._wait_s = LOOK_EVERY_S
+        self._loop = BackgroundLoop(
+            "checkpoints of the ledger",
+            self.look,
+            fault=LastingFault(logger, "No checkpoint of the ledger is signed", logging.ERROR),
+            broke="A checkpoint of the ledger could not be signed",
+            passing=(Forked, KeysUnopened, *UNANSWERED),
+            after=self._wait,
+            again=LOOK_EVERY_S,
+        )
+        self.start, self.stop = self._loop.start, self._loop.stop
+
+    async def look(self) -> None:
+        now = timezone.now()
+        try:
+            due_at = await in_thread(self._signer.look, now)
+        except Exception as error:
+            self.fault = str(error) or type(error).__name__
+            raise
+        self.fault = ""
+        self._wait_s = min(LOOK_EVERY_S, max(0.0, (due_at - now).total_seconds()))
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._wait_s)
+
+
+class LogMetrics(Collector):
+    def __init__(self, following: Following) -> None:
+        self._following = following
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        text = "0 while no checkpoint can be signed; the log has the reason."
+        yield GaugeMetricFamily("tickwire_ledger_is_signed", text, value=int(not self._following.fault))
+        text = "Since a witness last cosigned a checkpoint, or since one was signed for the first time."
+        age = GaugeMetricFamily("tickwire_witness_age_seconds", text, labels=("witness",))
+        for link in witnesses.links:
+            if link.cosigned_at is not None:
+                age.add_metric((link.name,), (timezone.now() - link.cosigned_at).total_seconds())
+        yield age

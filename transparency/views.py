@@ -1,4 +1,4 @@
-"""What anybody may ask of the log, without a key and as plain text."""
+"""The public reads of the log: no key, plain text."""
 
 from __future__ import annotations
 

@@ -13,10 +13,21 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from .checkpoints import Checkpoint, CheckpointRefused, read_hash, write_hash
+from .checkpoints import (
+    ADD,
+    SIZE_TYPE,
+    Checkpoint,
+    CheckpointRefused,
+    Note,
+    NoteRefused,
+    Offer,
+    OfferRefused,
+    judge,
+    read_hash,
+    sign,
+    write_hash,
+)
 from .keys import KeyType, SigningKey, VerifierKey
-from .notes import Note, NoteRefused, sign
-from .offers import ADD, SIZE_TYPE, Offer, OfferRefused, judge
 
 KEY, STATE = "witness-key", "witness.sqlite3"
 # A disk may be slow, but the log that offers a checkpoint does not wait for ever.

@@ -21,11 +21,9 @@ from core.http import HttpFailed, bounded, open_client, request, tls
 from core.threads import in_thread
 
 from . import merkle
-from .checkpoints import SIZE
+from .checkpoints import ADD, SIZE, Note, NoteRefused, Offer, Signature, WitnessAddress
 from .keys import cosigned_at_s
 from .models import Cosignature, Objection, SignedCheckpoint, Tile
-from .notes import Note, NoteRefused, Signature
-from .offers import ADD, Offer, WitnessAddress
 
 logger = logging.getLogger(__name__)
 AGAIN = timedelta(hours=1)

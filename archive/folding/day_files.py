@@ -147,7 +147,7 @@ class DayReader:
                 for epoch, record in _records(segment, bounds, self.damages):
                     self._take(epoch, record)
             elif next(segment.frames(), None) is not None:
-                # Without its head nobody knows which of it counts.
+                # Without its head, the segment does not show which frames count.
                 self.damages[segment].append((0, segment.path.stat().st_size))
 
     def _begin(self, head: Opened) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from archive.belonging import check, claim
 from archive.journal import TickJournal, TickSegment
+from archive.manifest_digests import seal_days
 from archive.manifests import (
     VERSION,
     ArchiveManifest,
@@ -28,7 +29,6 @@ from archive.manifests import (
     manifest_path,
     parse,
 )
-from archive.sealing import seal_days
 from archive.stores import ArchiveStore, NotStored
 from core.background import BackgroundLoop
 from core.clock import machine_ms
@@ -113,12 +113,12 @@ class Folder:
                 self._let_go(segment, sealed)
                 continue
             aside, places = self._journal.set_aside(segment, "damaged"), damages[segment]
-            told = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
+            damaged = ", ".join(f"{size} bytes at byte {offset}" for offset, size in places[:MOST_TOLD])
             more = f", and {len(places) - MOST_TOLD} more places" if len(places) > MOST_TOLD else ""
             logger.warning(
                 "The journal was damaged; ticks that were there are a hole in the manifest. Not read: %s%s. "
-                "The segment is kept as %s until somebody removes it",
-                *(told, more, aside),
+                "The segment is kept as %s until you remove it",
+                *(damaged, more, aside),
             )
 
     def _let_go(self, segment: TickSegment, sealed: list[date]) -> None:
@@ -127,7 +127,7 @@ class Folder:
             return
         logger.warning(
             "Ticks of %s came after that day was sealed, so its files stay as they are. The segment is "
-            "kept as %s until somebody removes it",
+            "kept as %s until you remove it",
             *(", ".join(map(str, sealed)), self._journal.set_aside(segment, "late")),
         )
 
@@ -318,13 +318,13 @@ async def run_apart() -> None:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        _, said = await process.communicate()
+        _, errors = await process.communicate()
     finally:
         # When this is cancelled: it does the same again the next time.
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
     why = (lines.pop() if lines else f"it ended with {process.returncode}") if process.returncode else ""
     # Lines of the log, in the form in which this process writes its own.
     sys.stderr.write("".join(f"{line}\n" for line in lines))

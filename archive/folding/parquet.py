@@ -113,7 +113,7 @@ class SymbolDay:
     def begins(self, seq: int, at_ms: int) -> None:
         """An engine begins, and says how far the numbers had come."""
         if self._seq is None and seq and at_ms > self._start_ms:
-            # Nobody knows which of them were of this day.
+            # Their days are unknown.
             self.gaps.append(NumberGap(self._start_ms, min(at_ms, self._end_ms), None))
         elif self._seq is not None and seq > self._seq and self.is_real:
             self._miss(self._seq, seq, at_ms)
@@ -152,12 +152,12 @@ class SymbolDay:
         if opened_ms < self._start_ms:
             self.earlier_ms.add(opened_ms - opened_ms % DAY_MS)
             return
-        told = minute_values(minute)
+        values = minute_values(minute)
         # Of one minute several parts may have been missed, and then the whole may come.
-        once = opened_ms if told["kind"] in ("flat", "history") else tuple(told.values())
+        once = opened_ms if values["kind"] in ("flat", "history") else tuple(values.values())
         if opened_ms < self._end_ms and once not in self._minutes:
             self._minutes.add(once)
-            self.events.append({"after_seq": self._seq or 0, **told})
+            self.events.append({"after_seq": self._seq or 0, **values})
             self.sources.number(self.events[-1]["source"])
 
     def end(self, seq: int) -> None:

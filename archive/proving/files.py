@@ -34,7 +34,7 @@ class ArchivedTick(NamedTuple):
     volume: float
     source: str
     accepted_ms: int | None = None
-    """None, as all that follows, where nobody knows."""
+    """None if unknown, like all that follow."""
     feed: str | None = None
     settled: bool | None = None
     unsettled_ms: int | None = None
@@ -46,7 +46,7 @@ class TickFacts(NamedTuple):
     candle_price: str
     digits: int
     before: dict[str, Any] | None
-    """The last tick before the day; None where nobody knows."""
+    """The last tick before the day; None if unknown."""
     minutes: Sequence[dict[str, Any]]
     """Minutes that no tick made, each after the tick that came before it."""
 
@@ -312,7 +312,7 @@ def compare_database(
     return found
 
 
-def told(faults: Iterable[str]) -> str:
+def first_of(faults: Iterable[str]) -> str:
     every = list(faults)
     more = f" … and {len(every) - MOST_TOLD} more" if len(every) > MOST_TOLD else ""
     return " · ".join(every[:MOST_TOLD]) + more

@@ -7,18 +7,18 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from archive.folding.parquet import span_of, stored_minutes
+from archive.journal import has_pyarrow
+from archive.manifest_digests import UNCHANGED, digest_of
 from archive.manifests import ArchiveManifest, BadManifest, ManifestFile, decoded_of, manifest_path, parse
-from archive.places import has_pyarrow
-from archive.sealing import UNCHANGED, digest_of
 from archive.stores import ArchiveStore, NotStored, StoreFault, archive_store
 from core.times import epoch_ms, moment, read_iso
 from instruments.models import Instrument
-from signals_feed.checking import stored_record
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import Minute, Tick
 from signals_feed.ledger_days import LedgerPosition, is_in_ledger, sealed_as
 from signals_feed.models import Evidence, Signal
 from signals_feed.record import FILL, RULES, Payload, ms_of, tick_of
+from signals_feed.result_checks import stored_record
 from signals_feed.rules import exact_price
 
 from .files import (
@@ -29,9 +29,9 @@ from .files import (
     NotAsListed,
     compare_database,
     compare_rebuilt,
+    first_of,
     is_imported,
     rebuilt,
-    told,
 )
 
 # Signals that were closed on a day, judged again by the ticks of the archive.
@@ -218,16 +218,16 @@ class Proving:
             is_sealed = self._has_database and sealed_as(str(self.day))
             return f"There is no manifest of {self.day}{', which the ledger sealed' if is_sealed else ''}."
         return (
-            f"There are files of {self.day}, and no manifest that names them: {told(self._listed)}. If a run "
-            "was stopped in the middle, the next `fold_archive` writes it, or removes what is left of a "
-            "day that was dropped. Otherwise restore it from a copy: without it nobody is served these files."
+            f"There are files of {self.day}, and no manifest that names them: {first_of(self._listed)}. If a "
+            "run was stopped in the middle, the next `fold_archive` writes it, or removes what is left of a "
+            "day that was dropped. Otherwise restore it from a copy: without it these files are not served."
         )
 
     def _tell_unnamed(self, manifest: ArchiveManifest) -> None:
         if unnamed := sorted(set(self._listed) - {file.path for file in manifest.files}):
             self.notes.append(
-                f"Not named by the manifest, so not proved: {told(unnamed)}. A run that was stopped in the "
-                "middle leaves such files, and the next one names them; what stays may be removed."
+                f"Not named by the manifest, so not proved: {first_of(unnamed)}. A run that was stopped in "
+                "the middle leaves such files, and the next one names them; what stays may be removed."
             )
 
     def _check(self, file: ManifestFile) -> CheckedFile | None:
@@ -301,7 +301,7 @@ class Proving:
     def _tell(self, symbol: str, says: str, found: MinuteFindings) -> None:
         self.counts["minutes"] += found.equal
         if found.faults:
-            self.faults.append(f"{symbol}: {says}. {told(found.faults)}.")
+            self.faults.append(f"{symbol}: {says}. {first_of(found.faults)}.")
         for number, why in (
             (found.imported, "came from an import"),
             (found.in_holes, "lie in a hole of the ticks"),

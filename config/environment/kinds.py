@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 
 from core.redis.urls import PLAIN, WITH_SENTINEL, RedisUrlFault, known_options, read_redis_address
+from transparency.checkpoints import WitnessAddress
 from transparency.keys import KeyRefused, KeyType, VerifierKey, name_of_key
-from transparency.offers import WitnessAddress
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 SWITCH = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)

@@ -82,7 +82,7 @@ def _reason_of_time(
 
 def is_sent_again(tick: Tick, known: int | None, last: Tick | None) -> bool:
     """Whether its source sent it before; `known` is the last number of that source. Lower numbers with later
-    times are a numbering begun anew."""
+    times mean that the source restarted its numbering."""
     if tick.source_seq is None or known is None or tick.source_seq > known:
         return False
     return tick.source_seq == known or last is None or tick.time_ms <= last.time_ms
@@ -91,7 +91,7 @@ def is_sent_again(tick: Tick, known: int | None, last: Tick | None) -> bool:
 SPREADS = 50
 RANGES = 15
 
-# So many ticks that agree with each other are a new level; the last of them is taken.
+# This many ticks that agree with each other are a new level; the last of them is taken.
 AGREEING = 3
 KEPT_SPREADS = 100
 
@@ -119,7 +119,7 @@ class Settling:
         self._accepted, self._outlier_ms = 0, at_ms
 
     def go_on(self, unsettled_ms: int, at_ms: int) -> None:
-        """From what another engine counted. Nobody knows what that one has just refused."""
+        """From what another engine counted. What that engine had just refused is unknown."""
         self.unsettled_ms = max(self.unsettled_ms, unsettled_ms)
         self.unsettle(at_ms)
 
@@ -232,20 +232,20 @@ def _is_first(last: Tick, facts: InstrumentFacts, time_ms: int, at_ms: int) -> b
 # Silence for longer than this is no quiet market but a lost source.
 SILENT_MS = 60_000
 
-# For so long after its end, a minute waits for what its venue has not told yet.
+# A minute waits this long after its end for late messages of its venue.
 AWAITED_MS = 60_000
 
 # A connection that comes back within this long was only renewed.
 GONE_MS = 5_000
 
-# Of so many names nobody reads more.
+# A longer list is of no use to a reader.
 MOST_COMPLAINTS = 20
 
 # A source that comes back must hold for this long before the instrument returns to it.
 STEADY_MS = 10_000
 
 
-# How late ticks came is kept for an hour, in steps; what came later than the most is no longer told apart.
+# How late ticks came is kept for an hour, in steps; all delays beyond the greatest count as one.
 LAG_MINUTES, LAG_STEP_MS, MOST_LAG_MS = 60, 50, 10_000
 
 
@@ -264,13 +264,13 @@ class RecentLags:
         self._late[min(lag_ms, MOST_LAG_MS) // LAG_STEP_MS] += 1
 
     def turn(self, minutes: int, ticks: int) -> None:
-        """So many minutes went by; `ticks` had come until now."""
+        """Add this many minutes; `ticks` had come until now."""
         for _ in range(min(minutes, LAG_MINUTES)):
             self._late = Counter[int]()
             self._minutes.append((ticks, self._late))
 
     def p99_ms(self, ticks: int) -> int:
-        """At most one in a hundred came later than this; 0 if so many were not noted."""
+        """At most one tick in a hundred came later than this; 0 if fewer ticks were recorded."""
         may_be_later = (ticks - self._minutes[0][0]) // 100
         late = Counter[int]()
         for _, each in self._minutes:
@@ -302,35 +302,35 @@ class FeedState:
         """The public ID of the key that its ticks come with."""
         self.is_moved = False
         """The venue is reached at an address that is not its own."""
-        self.told_ms: int | None = None
+        self.source_ms: int | None = None
         """Up to when all that it sent is here, by its own clock; None where it has none."""
         self._awaited_since_ms: int | None = None
         self.ahead_ms = 0
         """How far the engine's clock is ahead of its own."""
 
-    def told(self, told_ms: int, ahead_ms: int) -> None:
-        self.told_ms, self.ahead_ms = max(self.told_ms or 0, told_ms), ahead_ms
+    def note_time(self, source_ms: int, ahead_ms: int) -> None:
+        self.source_ms, self.ahead_ms = max(self.source_ms or 0, source_ms), ahead_ms
 
     @property
     def known_ahead_ms(self) -> int | None:
-        """None while a venue has not said what time it is. So little is none: a slow line looks
-        the same, and who has a quicker one must not be filled at a price from before the request."""
-        if self.told_ms == 0 and not self.ahead_ms:
+        """None until a venue has sent its time. A small offset counts as none: a slow line looks the same,
+        and a client with a quicker one must not be filled at a price from before the request."""
+        if self.source_ms == 0 and not self.ahead_ms:
             return None
         return 0 if 0 < self.ahead_ms <= ANSWERED_MS else self.ahead_ms
 
     def ended_ms(self, at_ms: int, grace_ms: int) -> int:
-        """Of what ended by then, in its own time, nothing more comes: so long after it, and once it was told
-        of what is later; where it is not, for a while."""
+        """What ended by then, in the venue's time, is complete: a fixed time afterwards, once the venue has
+        sent something later; otherwise after a grace period."""
         until_ms = at_ms - self.ahead_ms - grace_ms
-        if self.told_ms is None:
+        if self.source_ms is None:
             return until_ms
-        if not self.told_ms:
-            # Nobody knows yet what time it is there.
+        if not self.source_ms:
+            # The venue's time is still unknown.
             self._awaited_since_ms = at_ms if self._awaited_since_ms is None else self._awaited_since_ms
             if at_ms - self._awaited_since_ms < AWAITED_MS:
                 return 0
-        return max(min(until_ms, self.told_ms), at_ms - self.ahead_ms - AWAITED_MS)
+        return max(min(until_ms, self.source_ms), at_ms - self.ahead_ms - AWAITED_MS)
 
     def heard(self, at_ms: int) -> None:
         """A batch came; an empty one is a sign of life too."""
@@ -396,7 +396,7 @@ class FeedChoice:
                 self._steady_ms = at_ms
             may_switch = at_ms - self._steady_ms >= STEADY_MS
         else:
-            # Nobody is expected to send before the market opens.
+            # No tick is expected before the market opens.
             session = facts.hours.session_at(at_ms)
             silent_ms = at_ms - max(self._heard_ms[self.active], session[0] if session else at_ms)
             may_switch = silent_ms > facts.stale_after_s * 1000 or self._is_gone(feed_states, at_ms)

@@ -9,8 +9,7 @@ from django.conf import settings
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import PUSH, feeds_of, is_simulated
+from instruments.facts import PUSH, InstrumentFacts, feeds_of, is_simulated
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.history import History, row_of
 from market.prices.quotes import Prices
@@ -88,7 +87,7 @@ class Engine:
         self.unsettled: set[str] = set()
         """The symbols whose prices are not settled."""
         self.must_tell = False
-        """One of them is among these only now, and nobody was told."""
+        """One of them joined only now, and that is not announced yet."""
         self.has_room: Callable[[], bool] = lambda: True
         """Whether what is taken can be handed on."""
         self._looked_ms, self._turn = -1, 0
@@ -178,7 +177,7 @@ class Engine:
 
     def keep_time(self, at_ms: int, late_ms: int = 0, most: int | None = None) -> bool:
         """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread.
-        Looks at so many instruments, and returns whether others are still due."""
+        Checks at most `most` instruments, and returns whether others are still due."""
         grace_ms = self.grace_ms + late_ms
         if not self._due:
             if not self.has_room():
@@ -237,7 +236,7 @@ class Engine:
         state = self.instruments.get(symbol)
         if state is None:
             return FillTerms(self.fill_after_ms, ahead_ms=None)
-        # The next engine counts on from what is told here.
+        # The next engine continues from this checkpoint.
         self.changed[symbol] = state
         # Also while the feed says that it has no prices of it.
         feed_state, settling = self.feed_states.get(state.origin or state.source), state.outliers.settling
@@ -285,16 +284,16 @@ class Engine:
         return taken
 
     def breaks(self, origin: str, symbol: str, at_ms: int, *, is_over: bool) -> None:
-        """Its connection is over, or begins: in the present minute something was missed, and in the last one
-        of which it was told, or in which the engine or the feed before it ended."""
-        state, told_ms = self.instruments.get(symbol), self.feed_state(origin).told_ms
-        if state is None or told_ms is None or not state.choice.serves(origin):
+        """Its connection begins or is over. Something was missed in the present minute and in the last one
+        that it reported, or in which the engine or the feed before it ended."""
+        state, source_ms = self.instruments.get(symbol), self.feed_state(origin).source_ms
+        if state is None or source_ms is None or not state.choice.serves(origin):
             return
         own_ms, forming = self.own_ms(symbol, at_ms), self._forming(state)
         broken = {interval_start(own_ms, MINUTE_MS)}
-        if is_over and told_ms:
-            broken.add(interval_start(min(told_ms, own_ms), MINUTE_MS))
-        elif not told_ms and forming is not None:
+        if is_over and source_ms:
+            broken.add(interval_start(min(source_ms, own_ms), MINUTE_MS))
+        elif not source_ms and forming is not None:
             broken.add(forming.opened_ms)
         self._break(state, broken, own_ms)
 
@@ -333,8 +332,8 @@ class Engine:
         return Unheard(since_ms, known)
 
     def heal(self, symbol: str, trades: Sequence[Tick], at_ms: int, since_ms: int = 0) -> int:
-        """All trades that were missed since then, in their order, of minutes that are still open; returns how
-        many count. They are no ticks: nobody knows what the bid and ask were."""
+        """Count the trades missed since then, in their order, in minutes that are still open; returns how
+        many count. They are no ticks, as their bid and ask are unknown."""
         facts = catalogue.find(symbol)
         if facts is None:
             return 0
@@ -385,7 +384,7 @@ class Engine:
         elif state.facts is not facts:
             feeds = self.feeds(facts)
             state.describe(facts)
-            # Prices of the other kind are another series: whoever runs the engine ends this one first.
+            # Prices of the other kind are another series: the running engine ends this one first.
             if feeds != state.choice.feeds and is_simulated(feeds[0]) == state.simulated:
                 state.choose(FeedChoice(feeds, at_ms))
         return state
@@ -466,7 +465,7 @@ class Engine:
             waiting.clear()
 
     def go_on_from(self, state: InstrumentState, tick: Tick) -> None:
-        """A quote that nobody was sent, but that stands for what went by meanwhile."""
+        """A quote that was never sent, but stands for the time in between."""
         state.last = tick
         self.prices.quotes.put(tick, state.facts.digits, state.seq)
         self.changed[state.facts.symbol] = state
@@ -478,15 +477,15 @@ class Engine:
         # A quote that stands is of long ago, and comes from now.
         lag_ms = 0 if isinstance(tick, StandingQuote) else own_ms - tick.time_ms
         feed_state.lag_ms = lag_ms
-        # What is simulated is late only because the machine slept, and nobody else knew it earlier.
+        # Simulated ticks are late only because the machine slept, and no client could know them earlier.
         if lag_ms > self.fill_after_ms and not state.simulated:
             feed_state.lags.note(lag_ms)
         if lag_ms > self.grace_ms:
             self._note_late(state, tick.time_ms, own_ms)
 
     def _note_late(self, state: InstrumentState, time_ms: int, at_ms: int) -> None:
-        """Ticks of a minute that was missed come close together: the clock closes it when no more come. What
-        the price is by now nobody has said."""
+        """Ticks of a missed minute come close together: the clock closes it when no more come. The present
+        price is unknown."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
             state.late_at_ms = state.unsure_ms = at_ms
 
@@ -505,7 +504,7 @@ class Engine:
         feed_state = self.feed_states.get(state.origin) if state.choice.serves(state.origin) else None
         if first_ms and feed_state is not None and state.last is not None:
             until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
-            # Where the market was stale before it began, nobody knows its price.
+            # If the market was stale before it began, its price is unknown.
             until_ms = min(until_ms, state.last.time_ms + state.facts.stale_after_s * 1000 + MINUTE_MS)
             for end_ms in range(first_ms, until_ms + 1, MINUTE_MS):
                 if feed_state.was_alive(end_ms - MINUTE_MS, end_ms):
@@ -551,7 +550,7 @@ class Engine:
         self.changed[state.facts.symbol] = state
 
     def tell_filled(self, state: InstrumentState, before: History, until_ms: int) -> None:
-        """What the series that was read anew has beyond the one before: as closed candles, without a tick."""
+        """What the reloaded series has beyond the one before: as closed candles, without a tick."""
         facts = state.facts
         found = self.prices.history(facts).closed_beyond(before)
         closed = [state.number_candle(timeframe, row) for timeframe, row in found]

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, PUSH, is_simulated
+from instruments.facts import DEMO, PUSH, InstrumentFacts, is_simulated
 from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import CandleRow, History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, FlowUpdate, OrderFlow
@@ -35,7 +34,7 @@ def numbering(tick: Tick, origin: str) -> str:
 
 
 def flow_of(record: TickAccepted) -> FlowUpdate | None:
-    """What the tick says of the order flow, as its engine told it."""
+    """The tick's update of the order flow, as its engine recorded it."""
     if not record.flow_seq:
         return None
     sold, bought = record.bid_volume, record.ask_volume
@@ -73,8 +72,8 @@ class InstrumentState:
     is_refilled: bool = False
     """Whether that was the last of all."""
     is_backfilled: bool = False
-    """Whether the last minute came from a venue's history, or repeats one that did: nobody knows its order
-    flow."""
+    """Whether the last minute came from a venue's history, or repeats one that did: its order flow is
+    unknown."""
     broken: set[int] = field(default_factory=set)
     """When the minutes opened of which something was missed, and has not come."""
     holed: set[int] = field(default_factory=set)
@@ -199,7 +198,7 @@ class InstrumentState:
         return records
 
     def count_missed(self, trade: Tick) -> None:
-        """In the sums of its minute and its window; nobody is sent an update of it now."""
+        """In the sums of its minute and its window; no update of it is sent now."""
         if trade.source_seq is not None:
             own = numbering(trade, self.source)
             self.source_seqs[own] = self.healed_seqs[own] = trade.source_seq

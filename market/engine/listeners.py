@@ -24,12 +24,12 @@ class FillTerms(NamedTuple):
     unsettled_ms: int = 0
     """As the ticks say it."""
     ahead_ms: int | None = 0
-    """How far the engine's clock is ahead of the venue's; None where nobody knows yet."""
+    """How far the engine's clock is ahead of the venue's; None while unknown."""
 
 
 class EngineStart(NamedTuple):
     epoch: Callable[[], str]
-    """Of the numbering, which may begin anew."""
+    """Of the numbering, which may restart."""
     hold: Callable[[], None]
     """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
@@ -57,11 +57,11 @@ class EngineListener(Protocol):
         """The engine has loaded what the database holds; nothing comes or is written before this returns."""
 
     async def stored(self, symbols: Collection[str]) -> None:
-        """Minutes were written of which nobody was sent a tick; nothing has come since the beginning. If this
-        fails, it judges them by itself later."""
+        """Minutes were written whose ticks were never sent; no tick has come since the start. If this fails,
+        the listener judges them later."""
 
     def hear(self, records: list[AnyRecord]) -> None:
-        """All that the engine decides, before anybody else hears of it. It may neither wait nor raise."""
+        """All that the engine decides, before any client learns of it. It may neither wait nor raise."""
 
     def notes(self, *, is_behind: bool) -> Callable[[], None]:
         """Called before the engine's state is written, and the result within that transaction: it keeps what

@@ -204,7 +204,7 @@ def work(data: bytes, handler: Handler, answers: Any) -> None:
     try:
         codes = handler(request.origin, request.ticks, request.sent_ms, request.key)
     except NothingKept:
-        # Whoever keeps nothing logs why, and not for each request.
+        # The writer logs why, once and not for each request.
         pass
     except Exception:  # noqa: BLE001 - the top of a task: one request must not end all
         logger.exception("The engine failed at pushed ticks of %s", request.origin)

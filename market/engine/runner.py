@@ -28,7 +28,7 @@ from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, JournalPosition, Tick
 from market.store import retention
-from market.store.loading import LoadedMarket, load, reload_candles
+from market.store.series import LoadedMarket, load, reload_candles
 
 from .engine import NO_ROOM, Engine
 from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
@@ -49,7 +49,7 @@ class StandIn:
 
     def __init__(self, prices: Prices, default_feed: str, bus: LocalBus | RedisBus) -> None:
         self._prices, self._default_feed, self._bus = prices, default_feed, bus
-        self._follower = PriceFollower(prices, NOBODY)
+        self._follower = PriceFollower(prices, NO_LISTENER)
         self._reached: JournalPosition | None = None
         """None: all has to be read."""
         self._stale: set[str] = set()
@@ -82,17 +82,17 @@ class StandIn:
             # If this fails, what is stale has to be read all the same.
             self._reached = None
             loaded = await in_thread(load, fresh, self._default_feed, known)
-            anew = {symbol for symbol, each in fresh.histories.items() if each is not known.get(symbol)}
+            reloaded = {symbol for symbol, each in fresh.histories.items() if each is not known.get(symbol)}
             self._prices.replace(fresh)
             with suppress(*AWAY):
-                if reached is None or await self._go_on(reached, loaded.journal_position, but_for=anew):
+                if reached is None or await self._go_on(reached, loaded.journal_position, but_for=reloaded):
                     self._reached = loaded.journal_position
                     return loaded
 
     async def _go_on(
         self, reached: JournalPosition, until: JournalPosition, but_for: Collection[str] = ()
     ) -> bool:
-        """False where something is missing: then all is read anew."""
+        """False if something is missing: then everything is reloaded."""
         records = await self._read(reached, until)
         self._reached = None
         if records is None:
@@ -113,10 +113,10 @@ class StandIn:
 
 
 def hear_nothing(records: list[AnyRecord]) -> None:
-    """Nobody asks a stand-in."""
+    """For a stand-in without listeners."""
 
 
-NOBODY = BusListener(
+NO_LISTENER = BusListener(
     hear_nothing, lambda symbol, records, came_ms: None, lambda epoch, checkpoints: None, lambda: None
 )
 
@@ -129,7 +129,7 @@ CLOCK_S = 0.25
 AT_ONCE = 50
 TELL_S = 1.0
 
-# However often something has to be told at once.
+# The shortest time between two reports.
 TELL_PAUSE_S = 0.1
 RETRY_S = 1.0
 REPEATED_AT_ONCE = 1_000
@@ -140,8 +140,8 @@ AWAY_S = 1.0
 
 
 class Lateness:
-    """Told of every look at the clock. For a while after a late one, what came since the look before may be
-    unread. If all looks are late, that is still no more than one of them was."""
+    """Notes each look at the clock. For a while after a late one, what arrived since the look before may be
+    unread. If all looks are late, that is still no more than the delay of one."""
 
     def __init__(self, while_s: float) -> None:
         self._while_s = while_s
@@ -150,7 +150,7 @@ class Lateness:
         """Late looks of that while, and how late each was."""
 
     def look(self, now_s: float) -> float:
-        """Seconds: what came longer ago than these was read. Infinite while nobody knows."""
+        """Seconds: what arrived earlier than this long ago was read. Infinite while unknown."""
         late_s, self._looked_s = now_s - self._looked_s, now_s
         self._late = [(at_s, each_s) for at_s, each_s in self._late if now_s - at_s < self._while_s]
         if late_s > AWAY_S:
@@ -184,7 +184,7 @@ class Runner:
         self._on_status = on_status
         self._tell_now = asyncio.Event()
         self._steps = 0
-        """How often the machine's clock was set, as far as that is told."""
+        """How often the machine's clock was set, as far as reported."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def stand_by(self) -> None:
@@ -250,7 +250,7 @@ class Runner:
         self.writer.is_behind = False
         self.writer.begin()
         if self.writer.lease.is_held and self.writer.flush_now.is_set():
-            # A numbering that begins anew is known to a successor before anything is acknowledged in it.
+            # A successor knows the new numbering before anything is acknowledged in it.
             await self.writer.flush()
         for facts in filter(None, map(catalogue.known, self.stand_in.take_stale())):
             await self.reload(facts)
@@ -287,8 +287,8 @@ class Runner:
         self.engine.clear()
 
     def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0, key: str = "") -> list[str | None]:
-        """Ticks that somebody sent by himself, and may forget once they are taken. `sent_ms` is the newest
-        time that he gave one of them, or 0; `key` the public ID of his key."""
+        """Ticks that a client pushed, and may forget once they are taken. `sent_ms` is the newest time that
+        it gave one of them, or 0; `key` the public ID of its key."""
         if not self.writer.lease.is_held:
             raise NothingKept
         if not self.bus.is_whole and self.writer.is_refused:
@@ -309,7 +309,7 @@ class Runner:
         return self.bus.journal_position.epoch
 
     def publish(self) -> None:
-        """Hand on what was decided."""
+        """Pass the engine's records to the listeners and the bus."""
         if self.engine.must_tell:
             self._tell_now.set()
         if self.engine.records:
@@ -321,7 +321,7 @@ class Runner:
     async def _keep_time(self) -> None:
         late_s, at_ms = self._lateness.look(time.monotonic()), now_ms()
         if clock.steps != self._steps:
-            # What was told before is of another time.
+            # The times reported before are on another clock.
             self._steps = clock.steps
             self.tell()
         if late_s < inf:

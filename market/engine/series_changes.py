@@ -13,8 +13,7 @@ from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, IMPORTED, is_simulated
+from instruments.facts import DEMO, IMPORTED, InstrumentFacts, is_simulated
 from market.engine.bus.local_bus import LocalBus
 from market.prices.candles import interval_start
 from market.prices.history import History
@@ -22,8 +21,7 @@ from market.prices.records import MarketClosed, SeriesBegan
 from market.simulated_past import fill_gap, last_quote
 from market.store.checkpoints import Checkpoint
 from market.store.lease import LeaseLost
-from market.store.loading import load_series
-from market.store.series import change_kind, lock_series
+from market.store.series import change_kind, load_series, lock_series
 
 from .admission import FeedChoice
 from .engine import NEVER_MS, Engine
@@ -58,7 +56,7 @@ class SeriesChanges:
                         self._writer.lose_lease()
 
     async def fill_simulated(self) -> None:
-        """Minutes of the simulated market that went by while no engine ran: nobody was sent their ticks."""
+        """Minutes of the simulated market for the time when no engine ran; their ticks were never sent."""
         at_ms = now_ms()
         simulated = [facts for facts in catalogue.active() if self._engine.is_priced_by(DEMO, facts, at_ms)]
         if not simulated or not self._writer.lease.is_held:
@@ -89,7 +87,7 @@ class SeriesChanges:
             if await writer.flush() and not isinstance(writer.bus, LocalBus):
                 await in_thread(_tell_reloaded, filled)
         except UNANSWERED as error:
-            logger.warning("The simulated minutes are not told yet: %s", error)
+            logger.warning("The simulated minutes are not announced yet: %s", error)
 
     def _take_up_again(self, state: InstrumentState) -> None:
         """Its series was to end, and is not any more: staff put the source back before that was written."""
@@ -98,12 +96,12 @@ class SeriesChanges:
 
     async def _change_kind(self, state: InstrumentState) -> None:
         engine, writer, facts, at_ms = self._engine, self._writer, state.facts, now_ms()
-        # Nobody is let in any more, and every candle is closed with what it has.
+        # Nothing more is admitted, and each candle is closed with what it has.
         state.choice.admits_nobody = True
         engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS), at_ms)
         simulated = not state.simulated
         next_source = engine.feeds(facts)[0]
-        # Nobody was quoted what came from a file.
+        # Prices from a file were never quoted.
         last = None if state.origin == IMPORTED else state.last
         ending = SeriesEnding(facts.symbol, last, state.seq, state.source, next_source)
         # All of the old series is written before the database says that it is over, and nothing after.
@@ -122,7 +120,7 @@ class SeriesChanges:
         """The series of the other kind goes on from where it ended the last time."""
         engine, facts = self._engine, state.facts
         choice = FeedChoice(engine.feeds(facts), at_ms)
-        # Somebody may have changed it again meanwhile.
+        # It may have been changed back meanwhile.
         choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
         state.begin(checkpoint, choice, at_ms)
         engine.note_unsettled(state)

@@ -111,7 +111,7 @@ class EngineWriter:
         """Another process writes now."""
         self.beats = LeaseBeats(self.lease, self._report_loss)
         self.is_behind = False
-        """Minutes of the time before the start are still to be made, and told the listeners."""
+        """Minutes before the start are still to be made and passed to the listeners."""
         self.flushing = asyncio.Lock()
         self.flush_now = asyncio.Event()
         self._written_s = 0.0
@@ -141,8 +141,8 @@ class EngineWriter:
         return self.lease.is_held
 
     async def take_over(self) -> None:
-        """Raises CommandError where another process goes on writing. A database that does not answer is
-        asked again by whoever writes."""
+        """Raises CommandError if another process continues to write. The caller tries again while the
+        database does not answer."""
         for _ in range(TRIES):
             if await self.try_lease():
                 return
@@ -157,7 +157,7 @@ class EngineWriter:
             try:
                 await in_thread(self.lease.leave)
             except UNANSWERED as error:
-                logger.warning("The lease runs out by itself: %s", error)
+                logger.warning("The lease is left to expire: %s", error)
         self.lease.is_held = False
 
     def begin(self) -> None:
@@ -167,7 +167,7 @@ class EngineWriter:
         self.flush_now.set()
 
     async def keep_writing(self) -> bool:
-        """Once a second, or as soon as somebody asks; False where another process writes."""
+        """Once a second, or as soon as a caller asks; False if another process writes."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_S):
                 await self.flush_now.wait()
@@ -185,7 +185,7 @@ class EngineWriter:
             return await self.flush_alone()
 
     async def flush_alone(self) -> bool:
-        """By whoever has the lock, so that nothing is written after it."""
+        """Only with the lock held, so that nothing is written after it."""
         engine = self.engine
         self.publish()
         rows, engine.rows = engine.rows, []

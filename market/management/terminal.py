@@ -33,7 +33,7 @@ def find_instrument(symbol: str) -> InstrumentFacts:
 
 class ProgressBar:
     def __init__(self, out: TextIO, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """`total` is in bytes; 0 where nobody knows it."""
+        """`total` is in bytes; 0 if unknown."""
         self._out = out if out.isatty() else None
         self._total = total
         self._clock = clock

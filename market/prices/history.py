@@ -256,7 +256,7 @@ class _Series:
         """By the time at which they opened."""
         self._joined: tuple[int, int, bytes] | None = None
         self._unrounded: int | None = None
-        """By how many digits all are still to be rounded: most of what a start loads nobody ever asks for."""
+        """By how many digits all are still to be rounded; most of what a start loads is never read."""
 
     def row(self, index: int) -> CandleRow:
         if self._unrounded is not None:

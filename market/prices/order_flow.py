@@ -154,7 +154,8 @@ class OrderFlow:
         return FlowUpdate(volume, 0.0, -volume, self._units / UNITS, price, time_ms)
 
     def follow(self, record: TickAccepted) -> None:
-        """Go on from what another made of a tick, which it knew as it came and not only as it was told."""
+        """Continue from another's update, which was computed when the tick arrived and not when it was
+        sent."""
         self._half_points = int((record.bid + record.ask) * self._scale + 0.5)
         if record.flow_seq:
             if record.time_ms >= self._minute_ends_ms:
@@ -306,7 +307,7 @@ class AbsorptionWatch:
         """Add a tick and the order flow it made. Returns what the window that it ended has shown."""
         time_ms = tick.time_ms
         found = self.end_until(time_ms) if time_ms >= self._ends_ms else ()
-        # The clock may end a window while a tick of it is under way; what was said of it stays.
+        # The clock may end a window while a tick of it is under way; what was sent of it stays.
         if time_ms >= self._begins_ms:
             self._window.add_spread(int((tick.ask - tick.bid) * self._scale + 0.5))
             if update is not None:

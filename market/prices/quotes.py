@@ -36,7 +36,7 @@ class Quote(msgspec.Struct):
     spread: float
     time_ms: int
     seq: int = 0
-    """Its number among the ticks of the symbol; 0 where nobody knows."""
+    """Its number among the ticks of the symbol; 0 if unknown."""
     ahead_ms: int = 0
     """How far our clock was ahead of the venue's."""
     _fields: bytes = b""
@@ -183,7 +183,7 @@ class Prices:
         return round((tick.bid + tick.ask) / 2, facts.digits) if self._mid else tick.bid
 
     def replace(self, fresh: Prices) -> None:
-        """Everything at once by what was loaded anew."""
+        """Replace everything by what was reloaded."""
         self.quotes, self.histories = fresh.quotes, fresh.histories
 
     def clear(self) -> None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from instruments.sources import PUSH
+from instruments.facts import PUSH
 
 from .candles import PriceBar
 
@@ -21,7 +21,7 @@ class Tick(msgspec.Struct, frozen=True, gc=False):
     volume: float = 0.0
     """The size of a trade; a quote has none."""
     side: int = 0
-    """1 if the taker bought, -1 if the taker sold, 0 for a quote or where nobody says."""
+    """1 if the taker bought, -1 if the taker sold, 0 for a quote or if unknown."""
     price: float | None = None
     """The price of a trade."""
     source_seq: int | None = None
@@ -80,9 +80,9 @@ class TickAccepted(JournalRecord, tag=0):
     """Whose `source_seq` it is; empty where the source gives none."""
     source_seq: int = 0
     accepted_ms: int = 0
-    """When the engine let it in, by the engine's clock; 0: nobody knows."""
+    """When the engine admitted it, by the engine's clock; 0 if unknown."""
     source: str = ""
-    """The feed that its candle is of; empty where nobody says."""
+    """The feed of its candle; empty if unknown."""
     side: int = 0
     """That of the trade, as in `Tick`."""
     closed: ClosedCandles = None
@@ -91,7 +91,7 @@ class TickAccepted(JournalRecord, tag=0):
     unsettled_ms: int = 0
     """How long they were not, in this numbering until now."""
     key: str = ""
-    """The public ID of the key that pushed it; empty for other feeds, and where nobody says."""
+    """The public ID of the key that pushed it; empty for other feeds and if unknown."""
     is_moved: bool = False
     """Its venue was reached at an address that is not the venue's own."""
     ahead_ms: int = 0
@@ -189,7 +189,7 @@ ClosingRecord = TickAccepted | CandlesEnded | EmptyMinute | MarketClosed | Histo
 
 def closed_by(record: AnyRecord) -> list[ClosedCandle]:
     """The candles that it closed, with their numbers; none where an older engine gave none."""
-    # Asked of every tick that nobody wants: to look at the type would cost several times as much.
+    # Runs for every tick without subscribers; a check of the type would cost several times as much.
     closed: ClosedCandles = getattr(record, "closed", None)
     return closed or []
 

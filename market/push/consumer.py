@@ -20,7 +20,7 @@ from core.plain_json import encode
 from core.request_headers import came_plain, header, is_our_host
 from market import runtime
 from market.streams.protocol.messages import RESTARTING, Error, ErrorDetails
-from market.streams.protocol.replies import Notice
+from market.streams.protocol.subscriptions import Notice
 from serving.http.connections import note_known
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
@@ -228,7 +228,7 @@ class IngestConsumer(Consumer):
             raise HttpsRequired
         source = await identify(key, address_of(self.scope))
         if not self.is_open or self._ending is not None:
-            # Its time ran out meanwhile, and the client is being told.
+            # Its time ran out meanwhile, and the closing frame is on its way.
             return
         self._key, self.key_id, self.name = key, source.key_id, source.name
         self.account_id = source.account_id

@@ -58,7 +58,7 @@ _DEFAULTS: dict[str, tuple[float, float, float, float, int]] = {
 
 
 def profile_for(symbol: str, digits: int, pip_size: float, type: str) -> Profile:
-    """The known profile, or a plausible one for an instrument nobody described."""
+    """The known profile, or a plausible one for an unknown instrument."""
     if symbol in PROFILES:
         return PROFILES[symbol]
     volatility, pips, rate, unit, figures = _DEFAULTS.get(type, _DEFAULTS["stock"])

@@ -15,8 +15,7 @@ from django.db.models.lookups import Exact
 
 from core.database import CompiledQuery
 from core.times import MINUTE_MS, epoch_ms, moment, read_iso
-from instruments.facts import InstrumentFacts
-from instruments.sources import is_simulated
+from instruments.facts import InstrumentFacts, is_simulated
 from market.models import Candle, LastQuote
 from market.prices.candles import DAY_MS, TIMEFRAMES, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.history import KEPT, OhlcvCandle, StoredCandle
@@ -263,8 +262,8 @@ def read_candles(
     simulated: bool = False,
     before_ms: int | None = None,
 ) -> list[StoredCandle]:
-    """The last candles of a kind that opened before a moment, oldest first: the fields of each, because of
-    many of them nobody wants more."""
+    """The last candles of a kind that opened before a moment, oldest first: their fields alone, because most
+    callers need no more."""
     key, newest = (facts.id, simulated, timeframe), "ORDER BY opened_at DESC LIMIT %s"
     if before_ms is None:
         return _read(newest, *key, count)[::-1]

@@ -12,8 +12,8 @@ from msgspec import to_builtins
 
 from core.plain_json import encode
 from core.times import epoch_ms, moment
+from instruments.facts import is_simulated
 from instruments.models import Instrument
-from instruments.sources import is_simulated
 from market.models import AbsorptionWindows, Candle, FormerQuote, FormingMinute, LastQuote, OrderFlowMinute
 from market.prices.candles import PriceBar
 from market.prices.order_flow import FlowState, MinuteFlow
@@ -204,7 +204,7 @@ def _put_each(
 ) -> None:
     """All in the transaction that says up to where is written: a kill between two would lose the second."""
     wanted = {row[0] for row in rows} | checkpoints.keys()
-    # A key that is missing would refuse everything at the end, so nobody takes one away meanwhile.
+    # A missing key would make the whole transaction fail at its end, so the rows are locked against deletion.
     there = Instrument.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
     known = set(there.values_list("pk", flat=True))
     for instrument_id in sorted(wanted):

@@ -48,13 +48,14 @@ def place_of(name: str) -> str:
 
 
 def is_alive(name: str) -> bool | None:
-    """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
+    """A process of this machine that has ended needs no waiting for; None if that cannot be determined
+    here."""
     if not name:
         return None
     host, pid, mark = name.rsplit(":", 2)
     # A name that an earlier version gave does not tell when the process was started.
     namespace, _, started = (*mark.split("."), "", "")[:3]
-    # Containers may share a host's name, and each counts its processes by itself.
+    # Containers may share a host's name, and each has process IDs of its own.
     if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
         return None
     try:
@@ -68,7 +69,7 @@ def is_alive(name: str) -> bool | None:
 
 
 def _namespace() -> str:
-    """In which process ids mean the same as here; empty where nobody can say."""
+    """The scope in which process IDs mean the same as here; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
         return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
@@ -77,7 +78,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When, in ticks of the kernel since the machine was started; empty where nobody can say."""
+    """In ticks of the kernel since the machine was started; empty if unknown."""
     try:
         # The name of the program, in parentheses, may hold anything.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -93,8 +94,8 @@ GONE_S = 4.0
 # A process that looks less often cannot tell whether the database answered in between, so it assumes a beat.
 STEADY_S, BEAT_S = 2.0, 1.0
 
-# A writer that has been silent for this long is gone, even if nobody watched it. Not on a database that is
-# shared: the database itself may have been away, which a process that has just started does not know.
+# A writer that has been silent for this long is gone, even if its silence was not observed. Not on a database
+# that is shared: the database itself may have been away, which a process that has just started does not know.
 LONG_GONE = timedelta(seconds=60)
 SILENT = timedelta(seconds=15)
 
@@ -108,7 +109,7 @@ class Lease:
         self._monotonic = monotonic
         self.writer = own_name()
         self.is_held = False
-        """As far as is known here; set by whoever asks for it."""
+        """As far as is known here; callers set it."""
         self.beat_s = 0.0
         """When it was written last that this process lives."""
         self.written = JournalPosition("", 0)
@@ -180,7 +181,7 @@ class Lease:
                 raise LeaseLost
 
     def leave(self) -> None:
-        """A clean end: nobody has to wait."""
+        """A clean end: no successor has to wait."""
         EngineState.objects.filter(pk=1, writer=self.writer).update(writer="")
 
     def _is_free(self, state: EngineState) -> bool:
@@ -215,8 +216,8 @@ def rules_of_writer() -> int:
 
 
 def clock_of_writer_s() -> float | None:
-    """How far it is ahead of the database's. None where no writer tells: a version that does not know the
-    present rules leaves what another one told."""
+    """How far it is ahead of the database's. None if no writer reports it: a version that does not know the
+    present rules leaves the value of another one."""
     state = EngineState.objects.filter(pk=1).first()
     if state is None or state.clock_at is None or state.beat_at is None:
         return None

@@ -34,7 +34,7 @@ ROUND_S = 3600.0
 RETRY_S = 60.0
 ORDER_FLOW = "order flow"
 
-# Nobody goes on with an import after so long; if somebody does, it begins at the file's first line.
+# An import that stopped is not resumed after this long; a later one starts at the first line of the file.
 IMPORTS_KEPT = timedelta(days=30)
 NOT_SURE = (
     "No old candles are dropped: the machine's clock was set by %.1f days while the engine ran. Once it is "

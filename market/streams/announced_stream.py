@@ -14,7 +14,7 @@ from core.clock import now_ms
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.streams.hub.subscribers import Subscriber
-from market.streams.protocol import replies
+from market.streams.protocol import subscriptions
 from market.streams.protocol.messages import StreamKind, Subscribe
 from serving.websocket.connection import frame
 
@@ -32,20 +32,21 @@ RETRY_S = 0.25
 # After a restart everybody asks for what they missed. Each portion takes a thread of those that the API has.
 LOOKING_BACK_AT_ONCE = 2
 
-# Whoever asks again and again, also over new connections, would take the cores from all others. A full
-# portion is followed by a pause so many times as long as it took.
+# A client that asks again and again, also over new connections, would take the cores from all others. A full
+# portion is followed by a pause this many times as long as it took.
 RESTS_FOR = 4
 
 
 class Announced(NamedTuple):
     position: int
     topics: frozenset[str]
-    """What it is about; nobody hears of it where there is none."""
+    """What it is about; without topics it reaches no client."""
     frame: bytes
 
 
 Read = Callable[[int, int, int], Awaitable[list[Announced]]]
-"""Announcements after the first position up to the second, in commit order, at most so many."""
+"""Announcements after the first position up to the second, in commit order, at most as many as the third
+says."""
 
 
 def read_in_thread(read: Callable[[int, int, int], list[Announced]]) -> Read:
@@ -155,7 +156,7 @@ class AnnouncedStream(Stream):
 
     async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
         missed: Missed | None = None
-        # What a client said before it hung up is still taken: nobody reads for that.
+        # A message that a client sent before it hung up is still handled, but without a read.
         if message.since is not UNSET and client.subscriber.is_open:
             position = await self.find(message.since)
             if position is not None:
@@ -166,7 +167,7 @@ class AnnouncedStream(Stream):
         change, wanted = client.add(message), client.subscriptions
         unrecovered = wanted.symbols if missed is None else []
         client.say(
-            replies.subscribed(
+            subscriptions.subscribed(
                 self.kind.name,
                 wanted.symbols,
                 change.rejected,
@@ -186,7 +187,7 @@ class AnnouncedStream(Stream):
         """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
         had = subscriber.topics
         await subscriber.drained()
-        # A client that already hears all of it, and asks again and again, makes nobody read.
+        # A client that already receives all of it, and asks again and again, causes no read.
         while subscriber.is_open and not topics <= had:
             _, upto, found = missed
             send(

@@ -11,8 +11,8 @@ from instruments.facts import TEST_SYMBOL
 from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
 from market.streams.chaos import BURST as FRAMES_AT_ONCE
 from market.streams.chaos import CYCLE_MS, EVERY, STALE_AFTER_MS
-from market.streams.hub.backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
-from market.streams.protocol import messages, replies
+from market.streams.hub.subscribers import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
+from market.streams.protocol import messages, subscriptions
 from market.streams.protocol.messages import (
     CANDLES,
     CLOSES,
@@ -118,19 +118,19 @@ CLIENT_EXAMPLES: Examples = {
 _plain, _closed = to_builtins(TICK), to_builtins(MINUTE)
 
 
-def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> replies.Subscribed:
+def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> subscriptions.Subscribed:
     at = {"EURUSD": seq}
-    return replies.subscribed(
+    return subscriptions.subscribed(
         "market", ["EURUSD"], [], NOW_MS, 7, epoch=EPOCH, positions=at, unrecovered=unrecovered
     )
 
 
-def _signals(unrecovered: list[str] | UnsetType = UNSET) -> replies.Subscribed:
-    return replies.subscribed("signals", ["*"], [], NOW_MS, since="after:9041", unrecovered=unrecovered)
+def _signals(unrecovered: list[str] | UnsetType = UNSET) -> subscriptions.Subscribed:
+    return subscriptions.subscribed("signals", ["*"], [], NOW_MS, since="after:9041", unrecovered=unrecovered)
 
 
-def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> replies.Notice:
-    return replies.Notice(code=code, symbols=symbols, time=NOW_MS)
+def _notice(code: subscriptions.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> subscriptions.Notice:
+    return subscriptions.Notice(code=code, symbols=symbols, time=NOW_MS)
 
 
 _others: tuple[Code, ...] = (
@@ -156,11 +156,11 @@ SERVER_EXAMPLES: Examples = {
         "It forms": _closed | {"closed": False, "time": 1_795_183_407_250},
     },
     AbsorptionSignal: {"Sellers met the bid": ABSORPTION},
-    replies.Subscribed: {
-        "Some are unknown": replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
-        "All of the order flow": replies.subscribed("orderflow", ["*"], [], NOW_MS),
+    subscriptions.Subscribed: {
+        "Some are unknown": subscriptions.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
+        "All of the order flow": subscriptions.subscribed("orderflow", ["*"], [], NOW_MS),
         "With seq": _numbered(48_213),
-        "Candles with seq": replies.subscribed(
+        "Candles with seq": subscriptions.subscribed(
             "candles",
             ["EURUSD"],
             [],
@@ -173,15 +173,17 @@ SERVER_EXAMPLES: Examples = {
         "Too much was missed": _numbered(48_213, ["EURUSD"]),
         "Signals from now on": _signals(),
         "The signals after since follow": _signals([]),
-        "News of two categories": replies.subscribed(
+        "News of two categories": subscriptions.subscribed(
             "news", ["*"], [], NOW_MS, categories=["gold", "macro"], since="after:9044"
         ),
     },
-    replies.Unsubscribed: {"One is left": replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS)},
-    replies.Listed: {"One": replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS)},
-    replies.Pong: {"Pong": replies.Pong(id="alive?", time=NOW_MS)},
-    replies.Heartbeat: {"Heartbeat": replies.Heartbeat(time=NOW_MS)},
-    replies.Notice: {
+    subscriptions.Unsubscribed: {
+        "One is left": subscriptions.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS)
+    },
+    subscriptions.Listed: {"One": subscriptions.Listed(symbols=["EURUSD"], id=9, time=NOW_MS)},
+    subscriptions.Pong: {"Pong": subscriptions.Pong(id="alive?", time=NOW_MS)},
+    subscriptions.Heartbeat: {"Heartbeat": subscriptions.Heartbeat(time=NOW_MS)},
+    subscriptions.Notice: {
         "Restart": _notice("restarting"),
         "No engine is heard": _notice("stale", ["EURUSD", "XAUUSD"]),
         "It is heard again": _notice("live", ["EURUSD", "XAUUSD"]),
@@ -189,12 +191,12 @@ SERVER_EXAMPLES: Examples = {
         "Not offered any more": _notice("deactivated", ["EURUSD"]),
         "Offered again": _notice("activated", ["EURUSD"]),
     },
-    replies.Gap: {
-        "A new numbering began": replies.Gap(
+    subscriptions.Gap: {
+        "A new numbering began": subscriptions.Gap(
             symbols=["EURUSD"], epoch="f09e2b7711ac", positions={"EURUSD": 12}, time=NOW_MS
         )
     },
-    replies.Conflated: {"Three were left out": replies.Conflated(symbol="EURUSD", dropped=3)},
+    subscriptions.Conflated: {"Three were left out": subscriptions.Conflated(symbol="EURUSD", dropped=3)},
     Error: {
         "invalid_message": invalid(
             "symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200
@@ -266,15 +268,15 @@ NUMBER: Json = {"type": "integer", "minimum": 0, "description": SEQ}
 CANDLE_NUMBER: Json = {"type": "integer", "minimum": 0, "description": CANDLE_SEQ}
 MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
 ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
-    Subscribe: replies.Subscribed,
-    Unsubscribe: replies.Unsubscribed,
-    List: replies.Listed,
-    Ping: replies.Pong,
+    Subscribe: subscriptions.Subscribed,
+    Unsubscribe: subscriptions.Unsubscribed,
+    List: subscriptions.Listed,
+    Ping: subscriptions.Pong,
 }
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """What is told of one stream."""
+    """The description of one stream."""
 
     kind: StreamKind
     title: str
@@ -285,11 +287,11 @@ class Channel(msgspec.Struct, frozen=True):
     @property
     def announcements(self) -> list[type[msgspec.Struct]]:
         """What comes unasked besides the data."""
-        found: list[type[msgspec.Struct]] = [replies.Heartbeat, replies.Notice, messages.Error]
+        found: list[type[msgspec.Struct]] = [subscriptions.Heartbeat, subscriptions.Notice, messages.Error]
         if self.kind.is_numbered:
-            found.append(replies.Gap)
+            found.append(subscriptions.Gap)
         if self.kind.can_conflate:
-            found.append(replies.Conflated)
+            found.append(subscriptions.Conflated)
         return found
 
     @property
@@ -354,7 +356,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
         "servers": servers(host, scheme),
         "defaultContentType": "application/json",
         "channels": {channel.kind.name: _channel(channel) for channel in channels},
-        "operations": {name: told for channel in channels for name, told in _operations(channel)},
+        "operations": {name: operation for channel in channels for name, operation in _operations(channel)},
         "components": {
             "messages": {kind.__name__: _message(kind, examples[kind]) for kind in types},
             "schemas": schemas,

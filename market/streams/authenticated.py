@@ -42,7 +42,7 @@ class Identity:
     __slots__ = ("_came_plain", "_connection", "_is_local", "_sent", "address", "agent", "caller", "key")
 
     def __init__(self, scope: Scope) -> None:
-        """What is said of the handshake is asked now: its headers are not kept."""
+        """The handshake is inspected now: its headers are not kept."""
         self.address = address_of(scope)
         # One text for all sockets of a program.
         self.agent = intern((header(scope, b"user-agent") or "")[:MOST_OF_AGENT])
@@ -81,7 +81,7 @@ class Identity:
         return self.caller
 
     async def _checked(self, caller: Caller | None) -> Caller:
-        """Failures are counted with those of REST. After too many, a client is told how long to wait."""
+        """Failures are counted with those of REST. After too many, the refusal says how long to wait."""
         if caller is not None and (not caller.is_demo or self._is_local):
             return caller
         standing = await throttle.note_failure(self.address)
@@ -100,7 +100,7 @@ class AuthenticatedSocket(Protocol):
         """Called every second."""
 
     def give_up(self) -> None:
-        """Called when nobody can tell any more whether its key is valid."""
+        """Called when the validity of its key can no longer be checked."""
 
 
 LOOK_EVERY_S = 1.0
@@ -166,7 +166,7 @@ class AuthenticatedSockets:
         for socket in tuple(part):
             try:
                 socket.check_time(now_s)
-            except Exception:  # noqa: BLE001 - the top of a timer: the others still want to be told
+            except Exception:  # noqa: BLE001 - the top of a timer: the others are still to be checked
                 logger.exception("A socket could not be looked after")
                 part.discard(socket)
         self._is_watching = any(self._watched)

@@ -45,7 +45,7 @@ class TopicFault:
 
 
 class TopicFaults:
-    """The faults that somebody asked for."""
+    """The requested faults."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

@@ -1,4 +1,4 @@
-"""A stream, and the Channels consumer of its sockets: who may subscribe, what a client is told, and how it
+"""A stream, and the Channels consumer of its sockets: who may subscribe, what a client is sent, and how it
 ends."""
 
 from __future__ import annotations
@@ -41,8 +41,16 @@ from market.streams.protocol.messages import (
     too_many_streams,
 )
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
-from market.streams.protocol.replies import Heartbeat, Listed, Notice, NoticeCode, Pong, Unsubscribed
-from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
+from market.streams.protocol.subscriptions import (
+    Heartbeat,
+    Listed,
+    Notice,
+    NoticeCode,
+    Pong,
+    SubscriptionChange,
+    Subscriptions,
+    Unsubscribed,
+)
 from serving.websocket.connection import WebSocketConnection, frame
 from serving.websocket.consumer import Consumer
 
@@ -87,7 +95,7 @@ class Stream(ABC):
         )
 
     def _hold(self) -> Callable[[], None]:
-        """To be called when all have been told."""
+        """To be called when all have been notified."""
         return ignore_end
 
     def notify(
@@ -97,7 +105,7 @@ class Stream(ABC):
         now_ms: int,
         on_end: Callable[[], None] = ignore_end,
     ) -> None:
-        """`concerned` picks what a client is told of from the symbols, or "*", that it named."""
+        """`concerned` picks the client's symbols, or "*", that the notice is about."""
 
         def make(topics: frozenset[str]) -> bytes | None:
             symbols = sorted(concerned(self.symbols_of(topics)))
@@ -283,7 +291,7 @@ class StreamConsumer(Consumer):
         changes = authenticated_sockets.changes
         caller = await self.identity.look_again()
         if not self.is_open:
-            # A socket that is gone must not end somebody else's stream.
+            # A socket that is gone must not end another client's stream.
             return
         limit = caller.allowances.streams
         slot = await open_streams.claim(

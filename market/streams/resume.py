@@ -21,8 +21,8 @@ from market.streams.protocol.subscriptions import SubscriptionChange, Subscripti
 NumberedFrame = tuple[int, bytes]
 """A frame's number, and the frame without it."""
 MakeFrame = Callable[[bytes], bytes]
-"""What is kept is a frame, or what one can be made of: most of what nobody follows nobody asks for later.
-Makes an empty one where there is none to be shown."""
+"""What is kept is a frame, or its source: most frames without subscribers are never asked for. Makes an empty
+frame if there is none to be shown."""
 KeptFrame = tuple[int, int, bytes]
 """When a frame came, its number, and the frame."""
 
@@ -43,7 +43,7 @@ class LastSent(NamedTuple):
     before: Iterable[KeptFrame] = ()
     """Frames up to there; worth nothing if they end elsewhere."""
     ended_at: int = -1
-    """Where a series of the other kind ended: nobody goes on from there or before."""
+    """Where a series of the other kind ended: no client resumes from there or before."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -169,7 +169,7 @@ class RecentFrames:
         self._now_ms = 0
         self.epoch = ""
         self.is_offered: Callable[[str], bool] = lambda symbol: True
-        """What is not offered is numbered and kept, but nobody is sent it."""
+        """A symbol that is not offered is numbered and kept, but not sent."""
         self.make: MakeFrame = as_kept
 
     def restart(self, epoch: str) -> None:
@@ -213,7 +213,7 @@ class RecentFrames:
         came_ms: Sequence[int],
         last_tick: NumberedFrame | None,
     ) -> None:
-        """What came before now and was sent to nobody."""
+        """What came before now and was never sent."""
         frames = self._frames_of.get(symbol)
         if frames is None:
             frames = self._frames_of[symbol] = SymbolFrames(self._max_frames)

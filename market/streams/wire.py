@@ -14,13 +14,13 @@ from core.struct_schemas import Symbol
 from market.prices.history import CandleRow, encode_row
 from market.prices.order_flow import WINDOW_MS, Side
 from market.prices.records import AbsorptionFound, ClosedCandle, TickAccepted
-from market.streams.hub.backlog import ReplaceablePublication
+from market.streams.hub.subscribers import ReplaceablePublication
 from market.streams.protocol.messages import Milliseconds, RequestedFeature, Timeframe
-from market.streams.protocol.replies import Conflated
+from market.streams.protocol.subscriptions import Conflated
 
 _encode = msgspec.json.Encoder().encode
 
-# A price with so many digits is never below 0.00001.
+# A price with this many digits is never below 0.00001.
 PLAIN_DIGITS = 5
 
 

@@ -20,15 +20,15 @@ from django.utils import timezone
 from redis.exceptions import NoPermissionError, RedisError
 
 from archive.belonging import NotOurs, check
+from archive.journal import LACKS_PYARROW, has_pyarrow, journal_folder
 from archive.manifests import MANIFESTS
-from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
 from archive.stores import NotStored, S3Bucket, S3Store, StoreFault, archive_store
 from core.process import pending_migrations
 from core.program import command
 from core.redis.connections import connect_redis_of_threads
 from core.times import epoch_ms
+from instruments.facts import PUSH, default_feed, feeds_of
 from instruments.models import Instrument
-from instruments.sources import PUSH, default_feed, feeds_of
 from market.models import IngestKey, LastQuote
 from market.store import has_writer, wanted_kind
 from operations.ledger_log import check_checkpoints

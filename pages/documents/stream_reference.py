@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from core.contract.answers import answer_document, encode_document
 from core.plain_json import spelled_out
 from market.streams.asyncapi import ANSWERS, CHANNELS, Scheme, document, servers
-from market.streams.protocol.replies import CONTROLS
+from market.streams.protocol.subscriptions import CONTROLS
 from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 

@@ -20,13 +20,13 @@ from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time, moment, read_iso
 from core.viewset import ApiViewSet
-from signals_feed.checking import ResultCheck, check_signals, pip_size_of
 from signals_feed.ledger import proof
 from signals_feed.ledger.ledger import LedgerEntry, canonical
-from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
+from signals_feed.publisher_checks import witnessed_before_end
 from signals_feed.record import ARM, CLOSE, FILL, PUBLISH, plain_number
+from signals_feed.result_checks import ResultCheck, check_signals, pip_size_of
 from signals_feed.rules import RULES
 from signals_feed.wire import CloseReasons, Publisher, Side, SignalId, Status
 

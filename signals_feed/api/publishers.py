@@ -15,13 +15,12 @@ from core.struct_schemas import Moment, Symbol
 from core.threads import in_thread_promptly
 from core.times import iso_time
 from core.viewset import ApiViewSet
-from signals_feed.checked import MOST_CHECKED, CheckedResults, checked_results
 from signals_feed.marks import Mark
 from signals_feed.models import Signal
-from signals_feed.publishers.episodes import EquityPoint, TrackRecord
+from signals_feed.publisher_checks import MOST_CHECKED, CheckedResults, checked_results
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, scorecards
 from signals_feed.publishers.purses import Standing
-from signals_feed.publishers.record import ListName, Scorecard
+from signals_feed.publishers.record import EquityPoint, ListName, Scorecard, TrackRecord
 from signals_feed.publishers.standings import is_quiet
 from signals_feed.wire import Publisher as PublisherName
 

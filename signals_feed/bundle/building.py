@@ -25,7 +25,7 @@ from core.fault_log import LastingFault
 from core.times import epoch_ms, read_iso
 from instruments.catalogue import catalogue
 from market import runtime as market
-from signals_feed.archived import archived
+from signals_feed.archive_access import archived
 from signals_feed.ledger.ledger import LedgerEntry, PublishedName, canonical
 from signals_feed.models import Signal
 from signals_feed.record import CLOSE, PUBLISH
@@ -59,11 +59,11 @@ class BundleBuilder:
         write_bundle(file, facts, self._entries(), archived.open_ticks())
 
     def _find_publications(self) -> list[LedgerEntry]:
-        """By the pseudonym; version 0.1.0 told the ledger the name."""
-        told = LedgerEntry.objects.filter(kind=PUBLISH, position__lte=self._last.size)
+        """By the pseudonym; version 0.1.0 wrote the name to the ledger."""
+        publications = LedgerEntry.objects.filter(kind=PUBLISH, position__lte=self._last.size)
         name = Upper(Value(canonical(f"{PUBLISHER}{self._user_id}")))
-        own = told.filter(signal__in=Signal.objects.filter(user=self._user_id).values("pk"))
-        named = told.alias(publisher=PublishedName("payload")).filter(publisher=name)
+        own = publications.filter(signal__in=Signal.objects.filter(user=self._user_id).values("pk"))
+        named = publications.alias(publisher=PublishedName("payload")).filter(publisher=name)
         return sorted({*own, *named}, key=lambda each: each.position)
 
     def _entries(self) -> Iterator[list[BundleEntry]]:

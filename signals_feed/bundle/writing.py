@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from signals_feed.archived import TicksOf
+from signals_feed.archive_access import TicksOf
 from signals_feed.record import (
     ARM,
     CANCEL,
@@ -36,7 +36,7 @@ README = """This bundle has every signal of a publisher, with what it takes to j
 
     python3 -I verify.py bundle.zip --key KEY --ledger FILE
 
-verify.py says at its beginning what these are. Read it before you run it, or take it from somebody else.
+verify.py says at its beginning what these are. Read it before you run it, or take it from another source.
 """
 
 

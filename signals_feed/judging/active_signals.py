@@ -16,14 +16,14 @@ from market.engine import FillTerms
 from market.prices import HistoryMinute, TickAccepted
 from signals_feed.closing import Closing, minute_of
 from signals_feed.contradictions import MOST_AHEAD_MS
-from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, UNTOLD, WRITTEN, Arming, Decision
+from signals_feed.decisions import CLOSED, INACTIVE, UNARMED, WITHHELD_UNFILLED, WRITTEN, Arming, Decision
 from signals_feed.exits import Exit, at_current, by_minute, by_tick
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence
 from signals_feed.record import DEACTIVATED, MOST_FEEDS, WITHHELD, Item
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute, exact_price
 
-from .followed import Followed
+from .followed_signal import Followed
 from .reading import Reach, SignalToWatch
 
 
@@ -312,7 +312,7 @@ class ActiveSignals:
             self._place(followed)
 
     def see_missed(self, minutes: dict[str, list[StoredMinute]]) -> None:
-        """What was stored while nobody watched."""
+        """What was stored while no watcher ran."""
         self._missed = minutes
         for followed in [each for each in self.followed.values() if each.symbol in minutes]:
             if watched := self.watched.get(followed.id):
@@ -320,12 +320,12 @@ class ActiveSignals:
             for minute in minutes[followed.symbol]:
                 self._go_on((followed,), minute)
 
-    def told(self, decision: Decision, outcome: str) -> None:
+    def note_outcome(self, decision: Decision, outcome: str) -> None:
         """What became of it in the database."""
         followed = self.followed.get(decision.signal)
         if followed is None:
             return
-        if outcome in (CLOSED, UNARMED, UNTOLD) or (outcome == WRITTEN and decision.is_end):
+        if outcome in (CLOSED, UNARMED, WITHHELD_UNFILLED) or (outcome == WRITTEN and decision.is_end):
             self.forget(followed.id)
         elif followed.unwritten and set(followed.unwritten) <= set(decision.arms):
             if found := followed.armed(are_written=outcome == WRITTEN):
@@ -378,7 +378,7 @@ class ActiveSignals:
         for followed in self.of_symbol(symbol):
             if followed.walk is None or followed.unwritten or followed.case.cause:
                 continue
-            # After a restart nobody here saw the last tick.
+            # After a restart, the last tick is unknown here.
             if is_fresh and is_known:
                 decision = followed.end_at_last(DEACTIVATED, at_ms, "", None)
                 followed.is_over = True

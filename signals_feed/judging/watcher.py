@@ -4,13 +4,13 @@ close at once, the one that finds the row active does.
 Nothing that the database knows of is lost with the process. A tick that closes a signal is written as a
 `Hit` in the transaction of the engine's checkpoint that contains the tick, together with a mark: all minutes
 before it were judged. An engine that starts reads both, and all signals, before it takes a tick; minutes that
-others stored after the mark are judged as minutes. What nobody stored is judged by the first tick after the
+others stored after the mark are judged as minutes. What was not stored is judged by the first tick after the
 gap. A publication is heard of within a quarter of a second and judged from the first tick after its own; only
-a kill in between leaves a stretch that nobody judges.
+a kill in between leaves a stretch without a judge.
 
-A signal by rules 2 is armed when it is heard of, and filled by the tick that is due; followed.py takes the
-judge's own steps. What is armed, filled or ended waits as `Undelivered`, in the transaction in which a hit
-would. Until an arm is in the ledger, ticks of its signal are only kept: they are judged once it is.
+A signal by rules 2 is armed when it is heard of, and filled by the tick that is due; followed_signal.py takes
+the judge's own steps. What is armed, filled or ended waits as `Undelivered`, in the transaction in which a
+hit would. Until an arm is in the ledger, ticks of its signal are only kept: they are judged once it is.
 
 By rules 1, signals of inactive instruments wait until they are active. On a closed or stale market, cancelled
 and expired ones wait for the first tick. Those of an instrument whose prices may not be handed on are judged
@@ -45,7 +45,7 @@ from signals_feed.contradictions import FILL_AFTER_MS, as_stored
 from signals_feed.decisions import (
     MARKET_CLOSED,
     TOO_OLD,
-    UNTOLD,
+    WITHHELD_UNFILLED,
     Arming,
     Decision,
     read_decisions,
@@ -57,7 +57,7 @@ from signals_feed.publishing.actions import end_signals, may_last_be_shown, reas
 from signals_feed.rules import exact_price
 
 from .active_signals import ActiveSignals, Noted
-from .followed import Followed
+from .followed_signal import Followed
 from .reading import (
     Reach,
     SignalToWatch,
@@ -208,8 +208,8 @@ class SignalWatcher:
         self._begin_anew()
         self._wake.set()
         self.hear(start.tail)
-        # Before any stored minute contains ticks of the tail, which could not be told apart in it. All later
-        # ticks are judged one by one.
+        # Before any stored minute contains ticks of the tail, which could not be distinguished in it. All
+        # later ticks are judged one by one.
         await self._read_first(start.begin_anew)
         await self.loop.start()
 
@@ -344,7 +344,7 @@ class SignalWatcher:
         found = await in_thread(read_active)
         if not await in_thread(is_followed):
             self._followed_ms, due_ms = 0, clock.now_ms() + STORED_AFTER_MS
-            # The minute that is forming may contain ticks that nobody judged.
+            # The minute that is forming may contain ticks that were not judged.
             self._judge_later |= {each.id: due_ms for each in found if each.record}
         await self._judge(found, self._mark_ms)
         for begin in range(0, len(found), AT_ONCE):
@@ -443,8 +443,10 @@ class SignalWatcher:
 
     def _told(self, decision: Decision, outcome: str) -> None:
         if self.active is not None:
-            self.active.told(decision, outcome)
-            if outcome in (TOO_OLD, UNTOLD) or (decision.cancel is not None and not decision.is_end):
+            self.active.note_outcome(decision, outcome)
+            if outcome in (TOO_OLD, WITHHELD_UNFILLED) or (
+                decision.cancel is not None and not decision.is_end
+            ):
                 self.unread.add(decision.signal)
 
     def _parts(self) -> tuple[ActiveSignals, Closer]:

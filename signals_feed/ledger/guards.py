@@ -1,8 +1,8 @@
 """The triggers by which the database keeps the ledger: they refuse what trigger_rules.py and the rules of
-order and log here say. Put up after every migrate where they are missing or not what they should be.
+order and log here forbid. Created after every migrate if they are missing or differ.
 
-SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. It also
-refuses to make a table anew while triggers of others name it, so they come down before one."""
+SQLite drops a table's triggers whenever a migration recreates it, so they belong to no migration. It also
+refuses to recreate a table while triggers of others name it, so they are dropped before one."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ NEEDS = (SIGNAL, "is_demo")
 OF_BEGUN = (BEGUN, "rules")
 
 
-def told(kind: str, also: str = "") -> str:
+def has_earlier(kind: str, also: str = "") -> str:
     """Of the same signal, earlier."""
     own = f"SELECT 1 FROM {ENTRY} e WHERE e.signal = NEW.signal AND e.kind = '{kind}'"  # noqa: S608 - names of our own
     return f"EXISTS ({own}{also})"
@@ -112,7 +112,7 @@ def are_apart(one: str, other: str) -> str:
     return f"NOT COALESCE(ABS({one} - {other}) <= {WRITTEN_WITHIN_MS // 1000}, FALSE)"
 
 
-HAS_RULES_2 = told("publish", " AND {e[rules]} = '2'")
+HAS_RULES_2 = has_earlier("publish", " AND {e[rules]} = '2'")
 BY_RULES_2 = f"({{new[rules]}} = '2' AND NEW.kind = 'publish' OR {HAS_RULES_2})"
 # What both databases read as a time has many forms, even words.
 IS_TIME = "{new[written]} LIKE '____-__-__T__:__:__.______Z'"
@@ -129,15 +129,15 @@ OWN_S = (
 IN_TIME = f" AND {{new_s[written]}} <= {{e_s[written]}} + {ARM_WITHIN_MS // 1000}"
 IS_FIRST_OF_FILL = " AND e.part = 'fill:1'"
 OUT_OF_RULES = (
-    # Else whoever can write here makes a rival's gains contradicted, long after they were closed.
-    f"NEW.kind IN ('arm', 'fill', 'close_request', 'cancel') AND {told('close')}",
+    # Otherwise a user who can write here contradicts a rival's gains long after they were closed.
+    f"NEW.kind IN ('arm', 'fill', 'close_request', 'cancel') AND {has_earlier('close')}",
     f"NEW.kind IN ('arm', 'fill', 'close_request') AND NOT {HAS_RULES_2}",
     "NEW.kind = 'arm' AND NEW.part {differs} {new[for]} || ':' || {new[number]}",
     f"NEW.kind = 'archive' AND (NEW.part {{differs}} {{new[day]}} OR NEW.signal <> '{NO_SIGNAL.hex}')",
-    f"NEW.kind = 'arm' AND NEW.part = 'fill:1' AND NOT {told('publish', IN_TIME)}",
-    f"NEW.kind = 'fill' AND NOT {told('arm', IS_FIRST_OF_FILL)}",
+    f"NEW.kind = 'arm' AND NEW.part = 'fill:1' AND NOT {has_earlier('publish', IN_TIME)}",
+    f"NEW.kind = 'fill' AND NOT {has_earlier('arm', IS_FIRST_OF_FILL)}",
     f"NEW.kind = 'close' AND {HAS_RULES_2} AND ({{new[rules]}} {{differs}} '2'"
-    f" OR {{new[close_reason]}} = 'manual' AND NOT {told('close_request')})",
+    f" OR {{new[close_reason]}} = 'manual' AND NOT {has_earlier('close_request')})",
 )
 
 ORDER_GUARDS = (
@@ -164,7 +164,7 @@ ORDER_GUARDS = (
         ENTRY,
         "INSERT",
         f"NEW.kind IN ('publish', 'arm', 'close_request', 'cancel') AND {BY_RULES_2}"
-        f" AND {{new[demo]}} {{differs}} {{yes}} AND NOT {told('publish', ' AND {e[demo]} = {yes}')}"
+        f" AND {{new[demo]}} {{differs}} {{yes}} AND NOT {has_earlier('publish', ' AND {e[demo]} = {yes}')}"
         f" AND {are_apart(OWN_S, '{new_s[written]}')}",
         "Only the entries of the demo are dated other than they are written.",
         needs=NEEDS,

@@ -18,8 +18,7 @@ from accounts.models import PUBLISHER
 from core.database import CompiledQuery
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.record import plain_number
-from transparency.following import Following
-from transparency.signing import Signer
+from transparency.signing import Following, Signer
 
 # What an entry of the ledger calls its publisher, as the database finds it in the payload.
 IN_POSTGRESQL = r"""UPPER(SUBSTRING(%(expressions)s FROM '"user":("(?:[^"\\]|\\.)*")'))"""
@@ -29,8 +28,8 @@ UPPER(CASE WHEN JSON_VALID(%(expressions)s) THEN JSON_QUOTE(JSON_EXTRACT(%(expre
 
 
 class PublishedName(Func):
-    """As JSON, in capitals. Whatever the payload is, this does not fail, or nobody could write it: whether it
-    is a fact of ours is told by `verify_ledger`."""
+    """As JSON, in capitals. It does not fail for any payload, because that would block all writing;
+    `verify_ledger` checks whether the payload is one of ours."""
 
     output_field = CharField()
     arity = 1
@@ -79,7 +78,7 @@ def publication_payload(signal: Any, entry: Any) -> Payload:
 
 
 def published_names(signal: Any) -> Payload:
-    """The publisher by a pseudonym, because nobody can take a name out again; the symbol as it is now."""
+    """The publisher by a pseudonym, because a name could never be removed again; the symbol as it is now."""
     return {"user": f"{PUBLISHER}{signal.user_id}", "symbol": signal.instrument.symbol}
 
 
@@ -145,7 +144,7 @@ class LedgerHead(models.Model):
 
 # As many as surely are written soon after the clock was read.
 AT_ONCE = 100
-# The version before writes entries without `written`; never so many between two of ours.
+# The previous version writes entries without `written`; never this many between two of ours.
 MOST_WITHOUT = 10_000
 SOON_S = 0.8 * WRITTEN_WITHIN_MS / 1_000
 CLOCK = {

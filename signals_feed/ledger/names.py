@@ -1,4 +1,4 @@
-"""The names of publishers, present and former: nobody else may take one, or one that looks like it, ever."""
+"""The names of publishers, present and former: no other user may ever take one, or one that looks like it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME_IS_TAKEN = (
 
 class HeldNameManager(models.Manager["HeldName"]):
     def hold(self, name: str, user_id: int) -> None:
-        """What somebody else holds stays theirs."""
+        """A name that another user holds stays theirs."""
         # In one order, so that no two wait for each other.
         held = [HeldName(digest=digest, user_id=user_id) for digest in sorted(digests_of(name))]
         self.bulk_create(held, ignore_conflicts=True)
@@ -89,7 +89,7 @@ def is_taken(name: str, user_id: int | None) -> bool:
 
 
 def looks_like_another(user: User) -> bool:
-    """Whoever published before the looks of names were compared keeps theirs."""
+    """Users who published before similar names were compared keep theirs."""
     return not Signal.objects.filter(user=user).exists() and is_taken(user.username, user.pk)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from core.program import command
-from signals_feed.archived import DigestOf, archived
+from signals_feed.archive_access import DigestOf, archived
 from signals_feed.contradictions import UNREADABLE, WRITTEN_WITHIN_MS, contradictions
 from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.record import ARCHIVE, ARM, CLOSE, CLOSE_REQUEST, FILL, OWN_TIME, PUBLISH, RULES, ms_of
@@ -94,7 +94,7 @@ class OrderCheck:
             self._begun_at = self._begun_at or entry["position"]
             self._open[entry["signal"]] = is_demo
             return
-        # The demo tells of a past that nobody saw.
+        # The demo invents a past that was never quoted.
         if self._begun_at and not is_demo:
             about = f"Entry {entry['position']} ({PUBLISH} of {entry['signal']})"
             begun = f"and entry {self._begun_at} those that had begun"
@@ -148,7 +148,7 @@ class Altered(Exception):
 
 
 class NotedHead(NamedTuple):
-    """A head that somebody wrote down earlier."""
+    """A head that was written down earlier."""
 
     position: int
     hash: str

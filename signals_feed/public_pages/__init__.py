@@ -1,4 +1,4 @@
-"""The pages on which anybody looks at publishers, their signals and the proof of each result."""
+"""The public pages of publishers, their signals and the proof of each result."""
 
 from .publisher import demo_statements
 

@@ -23,11 +23,11 @@ from core.contract.errors import Overloaded, page_or_body
 from core.plain_json import encode
 from signals_feed.api.signals import uuid_of
 from signals_feed.bundle.building import open_bundle
-from signals_feed.checked import FRESH_S, checked_marks, checked_results
 from signals_feed.figures import in_r, price
 from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
 from signals_feed.ledger.proof import PROVEN_TERMS
 from signals_feed.models import Signal, SignalQuerySet
+from signals_feed.publisher_checks import FRESH_S, checked_marks, checked_results
 from signals_feed.publishers.lookup import find
 from signals_feed.record import AT_LAST
 from transparency.models import Cosignature, SignedCheckpoint
@@ -155,7 +155,7 @@ BLOCK_BYTES = 256 * 1024
 
 
 class FileBlocks:
-    """Read as fast as somebody takes them."""
+    """Read as fast as the client takes them."""
 
     def __init__(self, file: BufferedReader) -> None:
         self._file, self.close = file, file.close

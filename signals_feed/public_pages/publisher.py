@@ -19,15 +19,13 @@ from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
 from core.contract.errors import Overloaded, page_or_body
-from signals_feed.checked import MOST_CHECKED, CheckedResults, checked_results
-from signals_feed.checking import check_signals
 from signals_feed.marks import Mark
 from signals_feed.models import Signal
-from signals_feed.publishers import episodes
-from signals_feed.publishers.episodes import ENOUGH
+from signals_feed.publisher_checks import MOST_CHECKED, CheckedResults, checked_results
+from signals_feed.publishers import record
 from signals_feed.publishers.lookup import Publisher, find, read_page, scorecards
 from signals_feed.publishers.purses import PROVEN, STANDS
-from signals_feed.publishers.record import ListName, Scorecard
+from signals_feed.publishers.record import ENOUGH, ListName, Scorecard
 from signals_feed.publishers.standings import (
     FIRST_ORDER,
     ORDERS,
@@ -39,6 +37,7 @@ from signals_feed.publishers.standings import (
     recent_standings,
 )
 from signals_feed.publishers.stored_events import DEMONSTRATION, PUSHED, VENUE
+from signals_feed.result_checks import check_signals
 
 # /publishers/{name}/scorecard.svg: a publisher's figures as a picture that other sites may show.
 KEPT_S = 300
@@ -88,7 +87,7 @@ def publisher_scorecard(request: HttpRequest, user: str) -> HttpResponse:
 def draw_scorecard(
     publisher: Publisher, card: Scorecard, found: CheckedResults, colours: dict[str, str]
 ) -> str:
-    points = episodes.thinned(card.figures.equity.points, MOST_POINTS)
+    points = record.thinned(card.figures.equity.points, MOST_POINTS)
     name = NOT_IN_XML.sub("\ufffd", publisher.name)
     context: dict[str, Any] = {
         "name": name,
@@ -101,9 +100,9 @@ def draw_scorecard(
         "enough": ENOUGH,
         "colours": colours,
         "as_of": points[-1].at if points else None,
-        "picture": episodes.draw(points) if points else None,
-        "width": episodes.WIDTH,
-        "height": episodes.HEIGHT,
+        "picture": record.draw(points) if points else None,
+        "width": record.WIDTH,
+        "height": record.HEIGHT,
     }
     return render_to_string("signals/publishers/scorecard.svg", context)
 
@@ -153,9 +152,9 @@ TITLES: dict[ListName, str] = {
 
 class LeaderboardRow(NamedTuple):
     place: int | None
-    """None for those who are not told apart from luck, or not ranked."""
+    """None for publishers whose record may be luck, or who are not ranked."""
     standing: PublisherStanding
-    picture: episodes.EquityPicture | None
+    picture: record.EquityPicture | None
 
 
 class Board(NamedTuple):
@@ -187,8 +186,8 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "quiet_days": QUIET.days,
         "most_checked": MOST_CHECKED,
         "marks": list(Mark),
-        "width": episodes.WIDTH,
-        "height": episodes.HEIGHT,
+        "width": record.WIDTH,
+        "height": record.HEIGHT,
     }
     return render(request, "signals/publishers/leaderboard.html", context)
 
@@ -217,9 +216,9 @@ def heading(name: str, order: str, *, is_reversed: bool) -> SortHeading:
 
 
 def row(places: dict[int, int], standing: PublisherStanding) -> LeaderboardRow:
-    points = episodes.thinned(standing.card.figures.equity.points, MOST_LISTED_POINTS)
+    points = record.thinned(standing.card.figures.equity.points, MOST_LISTED_POINTS)
     place = places.get(standing.publisher.user_id)
-    return LeaderboardRow(place, standing, episodes.draw(points) if points else None)
+    return LeaderboardRow(place, standing, record.draw(points) if points else None)
 
 
 demo_statements: dict[str, str] = {}
@@ -254,11 +253,11 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "most_checked": MOST_CHECKED,
         "is_witnessed": bool(settings.WITNESSES),
         "closed_by": [(reason.label, card.by_reason[reason.value]) for reason in Signal.CloseReason],
-        "picture": episodes.draw(points) if points else None,
-        "width": episodes.WIDTH,
-        "height": episodes.HEIGHT,
+        "picture": record.draw(points) if points else None,
+        "width": record.WIDTH,
+        "height": record.HEIGHT,
         "points": points,
-        "rows": episodes.table_rows(points),
+        "rows": record.table_rows(points),
         "snippet": snippet(request, user),
         "bundle": request.build_absolute_uri(reverse("publisher_bundle", args=[user])),
     }
@@ -274,7 +273,7 @@ def at_present_name(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def snippet(request: HttpRequest, user: str) -> str:
-    """What another site takes to show the scorecard: text for whoever copies it, no element of the page."""
+    """What another site takes to show the scorecard: text to copy, no element of the page."""
     page, picture = (
         request.build_absolute_uri(reverse(name, args=[user]))
         for name in ("publisher_page", "publisher_scorecard")

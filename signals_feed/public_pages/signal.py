@@ -14,10 +14,10 @@ from django.views.decorators.http import require_safe
 
 from core.times import read_iso
 from signals_feed.api.proof import Proof, ShownEvidence, look_up_proof
-from signals_feed.checking import check_signals
 from signals_feed.figures import exact_time, in_words, tick_number
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import result_now
+from signals_feed.result_checks import check_signals
 
 # A signal's levels on one line, from the lowest to the highest price, as wide as the picture.
 WIDTH, MARGIN = 1000, 20

@@ -1,4 +1,4 @@
-"""Publishers and their scorecards, which are kept in memory and completed when somebody asks."""
+"""Publishers and their scorecards, which are kept in memory and completed on request."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -43,13 +43,13 @@ def has_published(user: User) -> bool:
 
 
 REFUSED = (
-    "{user} has open signals on {symbols}, and whoever may make prices has none. Wait until they have ended, "
-    "or cancel them."
+    "{user} has open signals on {symbols}, but users who may make their prices can have none. "
+    "Wait until they have ended, or cancel them."
 )
 
 
 def refuse_open_signals(user: User, symbols: str, **_: Any) -> None:
-    """Whoever may make prices has none on them."""
+    """A user who may make prices has none on them."""
     own = Signal.objects.active().filter(user=user).values_list("instrument__symbol", flat=True)
     if found := sorted({symbol for symbol in own if covers(symbols, symbol)}):
         raise PowerRefused(REFUSED.format(user=user, symbols=", ".join(found)))
@@ -73,7 +73,7 @@ class PresentPrices:
             self._quotes[filled.symbol] = bid_and_ask(filled.symbol)
         quote = self._quotes[filled.symbol]
         if quote is None:
-            # Nobody knows how it would have ended: a loser must not stay out of the figures for ever.
+            # Its result is unknown: a loser must not stay out of the figures for ever.
             is_over = filled.expires_at < moment(clock.now_ms())
             return Mark(-filled.distance if is_over else Decimal(0))
         gained = gain(filled.direction, filled.paid, exit_price(filled.direction, *quote))
@@ -81,8 +81,8 @@ class PresentPrices:
 
 
 def bid_and_ask(symbol: str) -> tuple[Decimal, Decimal] | None:
-    """The last ones, also of an instrument that was deactivated since. None where nobody may be told them:
-    a figure would tell them too."""
+    """The last ones, also of an instrument that was deactivated since. None while they are withheld, because
+    a figure would reveal them."""
     facts = catalogue.known(symbol)
     if facts is None or facts.is_withheld:
         return None
@@ -148,7 +148,7 @@ class Publisher(NamedTuple):
 
 
 def find(name: str) -> Publisher | None:
-    """Also by a former name. None for a user who never published, and for a name that nobody has."""
+    """Also by a former name. None for a user who never published, and for an unused name."""
     if "\0" in name:
         # PostgreSQL accepts no such text.
         return None
@@ -261,8 +261,8 @@ class Scorecards:
         judging: Judging | None = None,
         patience_s: float | None = None,
     ) -> Scorecard:
-        """As it is now: nobody changes it. Raises Overloaded if another reads it for longer than this, or
-        than visitors wait; below 0 there is no limit."""
+        """As it is now; it is immutable. Raises Overloaded if another reads it for longer than this, or than
+        visitors wait; below 0 there is no limit."""
         present, kept = present or PresentPrices(), self._get(publisher.user_id)
         if not kept.lock.acquire(timeout=WAIT_S if patience_s is None else patience_s):
             raise Overloaded(retry_after=2)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-# A small share survives bad luck, a large one gains fast; nobody knows beforehand which fits.
+# A small share survives bad luck, a large one gains fast; which fits is unknown beforehand.
 SHARES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
 RESERVE_R = 3
 MOST_R = 10

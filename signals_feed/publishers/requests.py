@@ -60,7 +60,7 @@ DECIDED = (EventKind.PUBLISHING_ACCEPTED, EventKind.PUBLISHING_GRANTED, EventKin
 
 
 def withdrawn_at(account: Account) -> datetime | None:
-    """When staff withdrew the right to publish, if nobody has given it back since."""
+    """When staff withdrew the right to publish, unless it was given back since."""
     decided = ControlEvent.objects.filter(account_id=account.pk, kind__in=DECIDED)
     last = decided.order_by("-position").first()
     return last.created_at if last is not None and last.kind == EventKind.PUBLISHING_REVOKED else None
@@ -114,4 +114,4 @@ def decline_request(request: PublisherRequest, answer: str, *, by: User) -> None
 
 def _decide(request: PublisherRequest, state: RequestState, *, by: User, answer: str = "") -> None:
     if not request.decide(state, by=by, answer=answer):
-        raise PublisherRequestRefused("Somebody else has already decided on this request.")
+        raise PublisherRequestRefused("This request has already been decided.")

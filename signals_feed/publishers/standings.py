@@ -138,7 +138,7 @@ class Order(NamedTuple):
 
 
 def of_rank(each: PublisherStanding) -> tuple[float, float] | None:
-    """Equals, and those who are not told apart from luck, by their evidence."""
+    """Equals, and those whose record may be luck, by their evidence."""
     return None if each.rank is None else (each.rank.at_least_r or 0.0, each.rank.evidence)
 
 
@@ -167,14 +167,14 @@ FIRST_ORDER = "at_least_r"
 class Ranking(NamedTuple):
     ranked: list[PublisherStanding]
     luck: list[PublisherStanding]
-    """Those who are not told apart from luck."""
+    """Those whose record may be luck."""
     unranked: list[PublisherStanding]
 
 
 def rank(standings: Iterable[PublisherStanding], order: str, *, reverse: bool = False) -> Ranking:
     ordered = in_order(standings, ORDERS[order], reverse=reverse)
     return Ranking(
-        *([each for each in ordered if each.is_told_from_luck is told] for told in (True, False, None))
+        *([each for each in ordered if each.is_told_from_luck is which] for which in (True, False, None))
     )
 
 

@@ -20,7 +20,7 @@ VENUE, PUSHED, DEMONSTRATION = LISTS
 
 
 def list_of(feed: str) -> ListName | None:
-    """None where nobody knows who made the price."""
+    """None if the maker of the price is unknown."""
     feeds = {*feed.split("+")} - {MINUTES, ""}
     if not feeds:
         return None
@@ -87,7 +87,7 @@ class StoredSignal(NamedTuple):
 
     @property
     def listed_in(self) -> ListName:
-        """Prices of which nobody knows who made them were at least recorded here."""
+        """Prices whose maker is unknown were at least recorded here."""
         return DEMONSTRATION if self.is_demo else list_of(self.fill_feed or "") or PUSHED
 
     def fill(self, *, holds: bool) -> Filled:

@@ -1,5 +1,5 @@
-"""What the judge says of each fill and each gain, asked once. Each process keeps it in memory alone: whoever
-writes a false result into the database could write a false verdict beside it."""
+"""The judge's verdict on each fill and each gain, computed once. Each process keeps it in memory alone: an
+intruder who writes a false result into the database could write a false verdict beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
-from signals_feed.checking import Records
+from signals_feed.result_checks import Records
 
 from .stored_events import StoredSignal
 

@@ -25,22 +25,19 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
 from instruments.catalogue import WITHHELD, catalogue, may_be_handed_on
-from instruments.facts import InstrumentFacts
+from instruments.facts import REPLAY, InstrumentFacts
 from instruments.models import Instrument, WithheldSource
-from instruments.sources import REPLAY
 from market import runtime as market
 from market.engine import SeriesEnding
 from market.models import Candle, LastQuote
-from market.own_prices import makes_price
+from market.own_prices import ENDED_FOR, makes_price
 from market.store import hold_series, present_kind, stored_sources
 from signals_feed import exits
-from signals_feed.checking import close_requested
 from signals_feed.closing import Closing, close_signal, close_signals
 from signals_feed.decisions import BY_STAFF, cancel_fact
 from signals_feed.exits import exit_price, result
 from signals_feed.figures import gain_text, in_r, tone
 from signals_feed.figures import price as price_text
-from signals_feed.ledger.beginning import begin_when_known, have_begun
 from signals_feed.ledger.ledger import (
     Fact,
     LedgerEntry,
@@ -51,8 +48,10 @@ from signals_feed.ledger.ledger import (
     published_names,
 )
 from signals_feed.ledger.names import NAME_IS_TAKEN, HeldName, is_taken, looks_like_another
+from signals_feed.ledger.new_rules import begin_when_known, have_begun
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
 from signals_feed.record import RULES
+from signals_feed.result_checks import close_requested
 from signals_feed.rules import Quoted, SeenExtremes, SignalRefused, SignalTerms, check, exact_price
 
 from ..publishers.purses import JUMP_IN_UNITS, JUMPS_OF_DAYS
@@ -99,7 +98,7 @@ SOON = timedelta(seconds=4)
 # A request that waits for a slower one keeps a thread of all pages.
 WAITING_S = 3.0
 REPLAYED = (
-    "The prices of {symbol} are those of another time, which anybody may know: only the demo publishes."
+    "The prices of {symbol} are those of another time and may be known already: only the demo publishes."
 )
 REPRICED = "The prices of {symbol} now come from another source. Try again once the first one arrives."
 
@@ -254,7 +253,7 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
 
 def request_close(signal: Signal, *, by: User) -> None:
     """It cannot be taken back, and a second one is the same."""
-    kind, told = LedgerEntry.Kind.CLOSE_REQUEST, LedgerEntry.objects.filter(signal=signal.pk)
+    kind, entries = LedgerEntry.Kind.CLOSE_REQUEST, LedgerEntry.objects.filter(signal=signal.pk)
     if not Signal.objects.active().filter(pk=signal.pk).exists():
         raise SignalNotActive("This signal has already been closed.")
     try:
@@ -262,12 +261,12 @@ def request_close(signal: Signal, *, by: User) -> None:
             ControlEvent.objects.publish(
                 EventKind.CLOSE_REQUESTED, by=by.get_username(), signal=str(signal.pk)
             )
-            if told.filter(kind=LedgerEntry.Kind.CLOSE).exists():
+            if entries.filter(kind=LedgerEntry.Kind.CLOSE).exists():
                 raise SignalNotActive("This signal has already been closed.")
-            if not told.filter(kind=kind).exists():
+            if not entries.filter(kind=kind).exists():
                 LedgerEntry.objects.append([Fact(kind, signal.pk, {"at": database_clock()})])
     except IntegrityError:
-        if not told.filter(kind=kind).exists():
+        if not entries.filter(kind=kind).exists():
             raise
 
 
@@ -355,8 +354,8 @@ TOO_MANY = (
     "You published {most} signals within a minute, which is the limit. Wait a minute, then publish this one."
 )
 OWN_PRICE = (
-    "You can make the price of {symbol}, by an ingest key or as staff, or could within the last 30 days. "
-    "Nobody publishes signals on prices of their own."
+    "You can make the price of {symbol}, by an ingest key or as staff, or could within the last {days} days. "
+    "Publishers cannot publish signals on prices of their own."
 )
 TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close one, or wait until one ends."
 
@@ -371,7 +370,7 @@ def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, a
     if most and own.filter(published_at__gt=at - timedelta(minutes=1)).count() >= most:
         raise SignalRefused("", TOO_MANY.format(most=most))
     if makes_price(publisher, facts.symbol):
-        raise SignalRefused("symbol", OWN_PRICE.format(symbol=facts.symbol), "own_price")
+        raise SignalRefused("symbol", OWN_PRICE.format(symbol=facts.symbol, days=ENDED_FOR.days), "own_price")
     most = settings.ACTIVE_SIGNALS_PER_PUBLISHER
     if most and own.active().count() >= most:
         raise SignalRefused("", TOO_MANY_ACTIVE.format(most=most))

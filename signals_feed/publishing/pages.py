@@ -29,12 +29,11 @@ from core.times import age_text, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.checking import check_signals
 from signals_feed.exits import Result, paid_entry, result
 from signals_feed.figures import NARROW, gain_text, gains, in_r, in_words, signed
 from signals_feed.figures import price as price_text
-from signals_feed.ledger.beginning import are_due
 from signals_feed.ledger.names import looks_like_another
+from signals_feed.ledger.new_rules import are_due
 from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishers.lookup import read_page
 from signals_feed.publishers.requests import (
@@ -44,11 +43,12 @@ from signals_feed.publishers.requests import (
     withdraw_request,
     withdrawn_at,
 )
-from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, faults_of
+from signals_feed.result_checks import check_signals
+from signals_feed.rules import FARTHEST, Quoted, SignalRefused, SignalTerms, check, faults_of
 
 from .actions import SignalNotActive, active_signals, close_by_hand, current_quote, publish
 
-# What a form would publish, computed as the service will compute it: before anybody sends it.
+# What a form would publish, computed as the service will compute it: before it is sent.
 PRICE = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 PRICES = ("entry", "stop_loss", "take_profit")
 
@@ -111,6 +111,7 @@ def read_price(text: str) -> Decimal | None:
 
 # The settings panel's page for those who do not publish yet: asking staff, and what became of it.
 PAGE = "publish_signals"
+LIFETIME_TEXT = f"{LIFETIME.days} days"
 SHOWN = 10
 
 
@@ -138,6 +139,7 @@ def becoming_page(
         "decided": [each for each in asked if each is not waiting],
         "form": form or AskToPublishForm(),
         "answers_to": address_for_answers(request.user),
+        "lifetime": LIFETIME_TEXT,
     }
     return render(request, "signals/not_a_publisher.html", context, status=status)
 
@@ -208,7 +210,7 @@ class PublishForm(forms.Form):
     # A price that was typed is often worse than that of the moment in which the form is sent.
     entry = price_input(
         "Leave it empty for the market price at the moment you publish. Otherwise, for a buy the ask or"
-        " higher, for a sell the bid or lower, and at most 1% away.",
+        f" higher, for a sell the bid or lower, and at most {FARTHEST:.0%} away.",
         required=False,
     )
     stop_loss = price_input(
@@ -305,7 +307,7 @@ def closed_words(signal: Signal) -> str:
 
 
 def address_of(symbol: str) -> str:
-    """Of the page with the instrument that somebody is at."""
+    """Of the page with the instrument in view."""
     return f"{reverse(PAGE)}?{urlencode({'symbol': symbol})}"
 
 
@@ -344,7 +346,7 @@ def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> Htt
         "closed": [(signal, checks[signal.pk]) for signal in closed],
         "closed_page": closed_page,
         "has_published": own.exists(),
-        "lifetime": f"{LIFETIME.days} days",
+        "lifetime": LIFETIME_TEXT,
         "timeframes": CHART_TIMEFRAMES,
     }
     return render(request, "signals/publish.html", context, status=status)

@@ -58,7 +58,7 @@ def test_the_action_cancels_all_that_were_chosen(office: Office) -> None:
 def test_nobody_cancels_a_signal_of_their_own_which_could_be_one_that_goes_wrong(office: Office) -> None:
     own, other = make_signal(user=User.objects.get(username="boss")), make_signal()
     told = said(office.answer("cancel_chosen", own, other, reason="Bad feed"))
-    assert any("Somebody else" in message for message in told)
+    assert any("Another member of staff" in message for message in told)
     assert {each.pk: each.cancel_reason for each in Signal.objects.all()} == {
         own.pk: "",
         other.pk: "Bad feed",
@@ -141,7 +141,7 @@ def test_staff_publish_under_their_own_name() -> None:
     curator.user_permissions.add(*Permission.objects.filter(codename__in=("view_signal", "publish_signal")))
     office = Office(curator)
     asked = text_of(office.get(add_to(Signal)))
-    assert "nobody publishes for somebody else" in asked
+    assert "you cannot publish for another user" in asked
     assert 'type="hidden" name="token"' in asked
     # The checks are those of every publisher.
     assert "may not be below the ask, which is 1.08424" in text_of(publish(office, entry="1.0700"))

@@ -85,8 +85,8 @@ class KeptEngine:
     def pass_time(self, at_ms: int) -> None:
         feed_state = self.engine.feed_state(self.source)
         feed_state.heard(at_ms)
-        if feed_state.told_ms is not None:
-            feed_state.told(at_ms, 0)
+        if feed_state.source_ms is not None:
+            feed_state.note_time(at_ms, 0)
         self.engine.keep_time(at_ms)
         self.runner.publish()
 

@@ -124,7 +124,7 @@ def test_adopting_takes_over_what_another_made(command: Path, capsys: pytest.Cap
 
 def test_adopting_mends_an_owner_that_cannot_be_read(command: Path) -> None:
     store_of(command).put_owner(b"{")
-    with pytest.raises(CommandError, match="nobody knows whose archive it is"):
+    with pytest.raises(CommandError, match="the owner of this archive is unknown"):
         call_command("fold_archive")
     call_command("fold_archive", "--adopt")
     assert Installation.objects.get().name in owner(command)

@@ -45,9 +45,9 @@ from tests.archive.keeping import (
     tick,
     write,
 )
+from transparency.checkpoints import WitnessAddress
 from transparency.keys import KeyType, SigningKey
 from transparency.models import Objection
-from transparency.offers import WitnessAddress
 
 pytestmark = [pytest.mark.usefixtures("eurusd"), pytest.mark.services]
 SEALED = NIGHT + timedelta(days=2)

@@ -21,8 +21,8 @@ from instruments.catalogue import catalogue
 from market.models import Candle, LastQuote
 from market.simulated_past import simulated_minutes
 from news.models import NewsItem
-from signals_feed.checking import check_signals
 from signals_feed.models import Signal
+from signals_feed.result_checks import check_signals
 from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
 from tests.market.ticking import NOON_MS

@@ -1,19 +1,24 @@
-"""Numbers that users are promised, written out: whoever changes one in the code breaks a promise. Elsewhere
-tests take them from the code."""
+"""Numbers that users are promised, written out: a change of one in the code breaks a promise. Elsewhere tests
+take them from the code."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import pytest
 from django.conf import settings
 
 from accounts.keys import issuing
 from accounts.limits import throttling
+from market import own_prices
 from market.engine.bus import journal
 from market.streams.consumer import StreamConsumer
-from market.streams.hub import backlog
+from market.streams.hub import subscribers
 from market.streams.protocol import reading
 from serving.http import bounds, deadlines
 from serving.websocket import protocol
+from signals_feed import rules
+from signals_feed.models import LIFETIME
 
 PROMISED: dict[str, tuple[object, object]] = {
     "bytes of a head": (bounds.MOST_HEAD_BYTES, 32_768),
@@ -30,6 +35,11 @@ PROMISED: dict[str, tuple[object, object]] = {
     "connections per address": (settings.CONNECTIONS_PER_ADDRESS, 200),
     "seconds that keys are trusted without PostgreSQL": (settings.KEYS_TRUSTED_FOR_S, 900),
     "milliseconds before a minute closes": (settings.CLOSE_GRACE_MS, 2_000),
+    "how far an entry may be from the price": (rules.FARTHEST, Decimal("0.01")),
+    "days after which a signal expires, and a price stays one's own": (
+        (LIFETIME.days, own_prices.ENDED_FOR.days),
+        (7, 30),
+    ),
     "failed keys a minute": (throttling.FAILURES_PER_MINUTE, 60),
     "failed passwords": (
         {name: settings.ACCOUNT_RATE_LIMITS[name] for name in ("login_failed", "login_failed_of_account")},
@@ -41,7 +51,7 @@ PROMISED: dict[str, tuple[object, object]] = {
     "bytes of a message": (reading.MAX_BYTES, 16_384),
     "messages a second, and at once": ((reading.A_SECOND, reading.BURST), (10, 20)),
     "bytes, frames and seconds that a reader may be behind": (
-        (backlog.MOST_BYTES, backlog.MOST_FRAMES, backlog.STUCK_AFTER_S),
+        (subscribers.MOST_BYTES, subscribers.MOST_FRAMES, subscribers.STUCK_AFTER_S),
         (1_048_576, 2_000, 5),
     ),
     "milliseconds and messages of a symbol that a resume reaches back": (

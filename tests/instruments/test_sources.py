@@ -9,10 +9,10 @@ from django.conf import LazySettings
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 
+from instruments.facts import FEEDS, VENUES, feeds_of, is_simulated
 from instruments.models import Instrument
 from instruments.saving import SHIPPED, save
-from instruments.sources import FEEDS, VENUES, feeds_of, is_simulated
-from market.engine.feeds import registry
+from market.engine.feeds import supervisor
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_the_kind_is_told_by_the_name_and_what_is_not_known_is_real() -> None:
 
 
 def test_a_source_is_a_feed_that_the_market_has() -> None:
-    assert tuple(registry.VENUES) == VENUES
+    assert tuple(supervisor.VENUES) == VENUES
     instrument = make_instrument("EURUSD")
     for source in FEEDS:
         instrument.source, instrument.fallback = f"{source}:its/own", ""

@@ -17,7 +17,7 @@ from market.engine.listeners import EngineListener, EngineStart, SeriesEnding
 from market.engine.runner import Runner
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord
-from market.store.loading import load
+from market.store.series import load
 from tests.patience import PATIENCE_S
 
 from .ticking import NOON_MS

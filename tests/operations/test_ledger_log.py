@@ -18,14 +18,12 @@ from operations.ledger_log import LATE, check_checkpoints
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import following, signer
 from tests.operations.doctor.diagnoses import faults, only_fault
-from transparency.checkpoints import Checkpoint
-from transparency.following import LogMetrics
+from transparency.checkpoints import Checkpoint, Note, WitnessAddress
+from transparency.checkpoints import sign as sign_note
 from transparency.keyring import named_after
 from transparency.keys import KeyType, SigningKey
 from transparency.models import Cosignature, LogKey, Objection, SignedCheckpoint
-from transparency.notes import Note
-from transparency.notes import sign as sign_note
-from transparency.offers import WitnessAddress
+from transparency.signing import LogMetrics
 from transparency.witnesses import WitnessLink, witnesses
 
 pytestmark = pytest.mark.django_db

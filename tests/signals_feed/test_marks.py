@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from market.engine.feeds import registry
+from market.engine.feeds import supervisor
 from signals_feed.marks import Mark, mark_of
 from signals_feed.record import VENUES
 
@@ -50,4 +50,4 @@ def test_signals_of_the_demo_are_a_demonstration_at_any_price() -> None:
 
 
 def test_venues_are_those_that_the_market_has() -> None:
-    assert set(VENUES) == set(registry.VENUES)
+    assert set(VENUES) == set(supervisor.VENUES)

@@ -9,9 +9,9 @@ from django.db import OperationalError
 from tests.client import Server
 from tests.patience import PATIENCE_S, wait_until
 from tests.signals_feed.published_signals import make_published
-from transparency.following import Following
 from transparency.models import SignedCheckpoint
 from transparency.remembered import Forked
+from transparency.signing import Following
 
 from .ledgers import NOON, Texts, make_signer
 

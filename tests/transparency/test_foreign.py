@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from transparency import merkle
-from transparency.checkpoints import Checkpoint, read_hash, write_hash
+from transparency.checkpoints import Checkpoint, Note, NoteRefused, read_hash, sign, write_hash
 from transparency.keys import KeyType, SigningKey, VerifierKey, cosigned_at_s
-from transparency.notes import Note, NoteRefused, sign
 
 from . import naive
 from .foreign_log import ForeignLog, foreign_log

@@ -14,11 +14,9 @@ from tests.client import Server
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.signals_feed.published_signals import make_published
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, WitnessAddress
 from transparency.keyring import keyring
 from transparency.keys import KeyType, SigningKey
-from transparency.notes import Note
-from transparency.offers import WitnessAddress
 from transparency.witnesses import witnesses
 
 from .foreign_log import foreign_witness

@@ -7,10 +7,9 @@ import json
 
 import pytest
 
-from transparency.checkpoints import Checkpoint, CheckpointRefused
+from transparency.checkpoints import Checkpoint, CheckpointRefused, Note, NoteRefused, Signature, sign
 from transparency.keys import KeyRefused, KeyType, SigningKey, VerifierKey, cosigned_at_s
 from transparency.merkle import EMPTY_ROOT
-from transparency.notes import Note, NoteRefused, Signature, sign
 
 # The test vector of the specification of signed notes.
 FOO = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

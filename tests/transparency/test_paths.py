@@ -8,11 +8,10 @@ from django.test import Client
 from signals_feed.ledger.ledger import LedgerEntry, signer
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published
 from transparency import merkle
-from transparency.checkpoints import Checkpoint, read_hash
+from transparency.checkpoints import Checkpoint, Note, read_hash
 from transparency.keyring import keyring
 from transparency.keys import VerifierKey
 from transparency.models import LogKey
-from transparency.notes import Note
 
 from . import naive
 from .ledgers import NOON, after

@@ -6,8 +6,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config.environment import Environment
+from transparency.checkpoints import WitnessAddress
 from transparency.keys import KeyType, SigningKey
-from transparency.offers import WitnessAddress
 
 WITNESS = SigningKey.make("witness.example", KeyType.COSIGNATURE).verifier
 LOG = SigningKey.make("log.example/ledger", KeyType.ED25519).verifier

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from transparency import merkle
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note
 from transparency.keyring import keyring
 from transparency.models import LogKey, SignedCheckpoint, Tile
-from transparency.notes import Note
 from transparency.remembered import Forked
 from transparency.signing import AGAIN, LEAST_APART, MOST_AT_ONCE, Signer
 

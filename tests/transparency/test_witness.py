@@ -11,10 +11,8 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from transparency import merkle
-from transparency.checkpoints import Checkpoint, write_hash
+from transparency.checkpoints import Checkpoint, Note, Offer, OfferRefused, Signature, sign, write_hash
 from transparency.keys import KeyType, SigningKey, cosigned_at_s
-from transparency.notes import Note, Signature, sign
-from transparency.offers import Offer, OfferRefused
 from transparency.witness import STATE, Witness
 
 from . import naive

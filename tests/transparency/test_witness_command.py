@@ -17,9 +17,8 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import environment
 from tests.programs.services import free_port
-from transparency.checkpoints import Checkpoint, read_hash
+from transparency.checkpoints import Checkpoint, Note, read_hash
 from transparency.keys import VerifierKey
-from transparency.notes import Note
 from transparency.witness import KEY, STATE
 
 from . import naive

@@ -16,12 +16,10 @@ from django.utils import timezone
 
 from core.http import HttpFailed
 from tests.local_http import LocalHttp, read_request, whole_answer
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, Offer, OfferRefused, WitnessAddress, sign
 from transparency.keyring import keyring
 from transparency.keys import KeyType, SigningKey, cosigned_at_s
 from transparency.models import Cosignature, Objection, SignedCheckpoint
-from transparency.notes import Note, sign
-from transparency.offers import Offer, OfferRefused, WitnessAddress
 from transparency.remembered import Forked
 from transparency.signing import Signer
 from transparency.witness import Witness

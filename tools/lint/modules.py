@@ -33,8 +33,8 @@ PARTS = {
     ),
     "signals_feed": steps(
         "apps → admin management page_urls stream → public_pages → api bundle judging → publishing"
-        " → checked → publishers → checking closing ledger_days → decisions → ledger"
-        " → contradictions marks → judge venue_days → levels models → archived → record"
+        " → publisher_checks → publishers → closing ledger_days result_checks → decisions → ledger"
+        " → contradictions marks → judge venue_days → levels models → archive_access → record"
         " → figures rules wire → exits"
     ),
 }

@@ -32,20 +32,20 @@ PURE = {
     "analysis": "answer built_in drivers facts",
     "core": "events.kinds plain_json steady_clock",
     "demo": "publisher_rules",
-    "instruments": "facts hours sheets sources",
+    "instruments": "facts hours sheets",
     "market": "engine.admission engine.bus.journal engine.venues.venue_quotes engine.files"
     " engine.importing.minutes engine.importing.tally"
-    " prices simulated streams.asyncapi streams.chaos streams.hub.backlog streams.hub.delivery"
+    " prices simulated streams.asyncapi streams.chaos streams.hub.delivery"
     " streams.hub.subscribers streams.protocol.messages streams.protocol.reading"
-    " streams.protocol.replies streams.protocol.subscriptions streams.resume streams.wire",
+    " streams.protocol.subscriptions streams.resume streams.wire",
     "news": "addresses ingest.parsing ingest.stories labels language sentiment.linear sentiment.signs",
     "pages": "watchlist",
     "serving": "draining findings http.bounds websocket.bounds websocket.connection workers.slot",
     "signals_feed": "bundle.writing contradictions exits judge ledger.proof ledger.trigger_rules levels"
-    " marks publishers.episodes publishers.purses publishers.record"
+    " marks publishers.purses publishers.record"
     " record rules venue_days wire",
     "status": "picture",
-    "transparency": "checkpoints keys merkle notes offers",
+    "transparency": "checkpoints keys merkle",
 }
 IMPURE = re.compile(r"(django|rest_framework|channels|time|asyncio|redis|psycopg|random|prometheus_client)\b")
 ENCODES = re.compile(r"(json\.encode|json\.Encoder|json\.dumps|JsonResponse)\(")

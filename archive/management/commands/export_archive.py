@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from archive.exporting import Exporting, why_no_target
+from archive.journal import journal_folder
 from archive.management.days import add_span, archived_days, own_archive
-from archive.places import journal_folder
 from archive.stores import ArchiveStore, DiskStore, StoreFault
 
 

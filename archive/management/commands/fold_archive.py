@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from archive.belonging import NotOurs, adopt
 from archive.folding.day_files import NotUsable
 from archive.folding.fold import Busy, fold_what_is_due
-from archive.places import LACKS_PYARROW, has_pyarrow, journal_folder
+from archive.journal import LACKS_PYARROW, has_pyarrow, journal_folder
 from archive.stores import StoreFault, archive_store
 
 NICE = 10
@@ -33,8 +33,8 @@ class Command(BaseCommand):
         )
 
     def run_from_argv(self, argv: list[str]) -> None:
-        # Only here is the process this command's own; `call_command` runs it in somebody else's.
-        # Units of an earlier release forbid it.
+        # Only here does the process belong to this command; `call_command` runs in another's. Units of an
+        # earlier release forbid it.
         with suppress(PermissionError):
             os.nice(NICE)
         super().run_from_argv(argv)

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from archive.journal import LACKS_PYARROW, has_pyarrow
 from archive.management.days import NONE_YET, add_span, archived_days, day, own_archive
-from archive.places import LACKS_PYARROW, has_pyarrow
 from archive.proving import DayVerdict, verify_day
 from archive.stores import ArchiveStore, DiskStore
 from signals_feed.ledger_days import sealed_days

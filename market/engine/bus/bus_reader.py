@@ -30,7 +30,7 @@ from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, JournalPosition, SeriesBegan
 from market.store.checkpoints import Checkpoint
-from market.store.loading import load, load_series
+from market.store.series import load, load_series
 
 from .journal import HEAD, KEEP_MS, STATUS, STREAM, RecordKeeper, RecordListener, decode, number_of
 
@@ -173,12 +173,12 @@ class ReplicaWatch:
         self._position, self._tell, self._clock = position, tell, clock
         self._head = key_of(HEAD)
         self._owed: deque[tuple[float, JournalPosition]] = deque(maxlen=MOST_OWED)
-        """What the bus had at which time, and the replica has yet to hand on."""
+        """What the bus had at which time, and the replica has yet to deliver."""
         self._is_late = False
         self._loop = BackgroundLoop(
             "bus replica",
             self.look,
-            fault=LastingFault(logger, "Nobody knows how late the replica of the bus is", logging.INFO),
+            fault=LastingFault(logger, "The delay of the bus replica is unknown", logging.INFO),
             broke="The replica of the bus could not be compared with the bus",
             passing=(RedisError, OSError),
             after=REPLICA_LOOK_S,
@@ -233,7 +233,7 @@ class BusListener(NamedTuple):
     keep: RecordKeeper
     missed: NumberingListener
     followed: FollowedSymbols
-    told: Callable[[bytes], None] = lambda status: None
+    on_status: Callable[[bytes], None] = lambda status: None
     """Gets the engine's status where the reader was asked for it."""
 
 
@@ -261,7 +261,7 @@ class PriceFollower:
                 self._apply_in_loop()
 
     def follow(self, symbols: Iterable[str]) -> None:
-        """A client is sent what comes of them from now on."""
+        """From now on, clients are sent the frames of these symbols."""
         for symbol in symbols:
             self.wanted.follow(symbol, time.monotonic())
             self._apply_waiting(symbol, self._waiting.take(symbol))
@@ -348,7 +348,7 @@ QUIET_S = 5.0
 
 
 class OutOfStep(Exception):
-    """Something was missed, or the numbering began anew. It goes on from what is written up to `needed`."""
+    """Records are missing, or the numbering restarted. It continues from what is written up to `needed`."""
 
     def __init__(self, why: str, needed: JournalPosition) -> None:
         super().__init__(why)
@@ -356,7 +356,7 @@ class OutOfStep(Exception):
 
 
 class BusReader:
-    """Reads the entries in their order, and starts anew from the database when some are missing."""
+    """Reads the entries in order, and restarts from the database when some are missing."""
 
     def __init__(self, url: str, prices: Prices, listener: BusListener, quiet_s: float = QUIET_S) -> None:
         self._entries = StreamReads(url, key_of(STREAM), COUNT, BLOCK_MS)
@@ -374,7 +374,7 @@ class BusReader:
         )
         self.journal_position = self._heard = JournalPosition("", 0)
         self._heard_s: float | None = None
-        """When anything was heard last; None once its absence has been told."""
+        """When the last entry was read; None once its absence is reported."""
         self._has_more = False
 
     async def start(self) -> Mapping[str, Checkpoint]:
@@ -426,7 +426,7 @@ class BusReader:
             if fault := out_of_step(position, following):
                 break
             position = following
-            # What the database held was older than what was heard before the prices were loaded anew.
+            # What the database held was older than what was read before the prices were reloaded.
             is_new = following.epoch != self._heard.epoch or following.number > self._heard.number
             (heard if is_new else known).extend(decode(data))
         if position != self.journal_position:
@@ -440,7 +440,7 @@ class BusReader:
         if self.must_read_status:
             self.must_read_status = False
             if status := await self._entries.value(key_of(STATUS)):
-                self._listener.told(status)
+                self._listener.on_status(status)
 
     async def _catch_up(self, needed: JournalPosition) -> None:
         """Load what the engine has written, once it has written that much or another engine has written

@@ -43,7 +43,7 @@ local writer = redis.call('HGET', KEYS[2], 'writer')
 if ARGV[5] == 'own' and writer and writer ~= ARGV[1] then return 'deposed' end
 redis.call('HDEL', KEYS[2], 'writer')
 redis.call('HSET', KEYS[2], 'writer', ARGV[1])
-if ARGV[4] == 'anew' then
+if ARGV[4] == 'restart' then
   redis.call('DEL', KEYS[1])
   redis.call('HSET', KEYS[2], 'epoch', ARGV[2], 'n', ARGV[3])
 end
@@ -66,7 +66,7 @@ class JournalWriter(Protocol):
         """Another writer has claimed the stream."""
 
     def flush_soon(self) -> None:
-        """The numbering starts anew: no reader can go on before that is in the database."""
+        """The numbering restarts: no reader can continue before that is in the database."""
 
 
 def new_epoch() -> str:
@@ -127,7 +127,7 @@ class RecentRecords:
                 self.flow[symbol].append(SentRecord(at_ms, record))
                 self.numbers[symbol] = seq, record.flow_seq
             elif isinstance(record, SeriesBegan):
-                # Nobody goes on over the beginning of another series without being told.
+                # A reader learns where another series begins before it continues.
                 self.prices.pop(symbol, None)
                 self.flow.pop(symbol, None)
                 self.ended[symbol] = seq, flow_seq

@@ -35,7 +35,7 @@ from .journal import (
 # and those that it holds but the streams may send again.
 logger = logging.getLogger(__name__)
 
-# Told apart by the kernel at every start of the machine.
+# The kernel makes a new one each time the machine starts.
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 UNWRITTEN, KEPT = ".journal", ".kept"
 
@@ -89,7 +89,7 @@ class JournalFolder:
         if not path.exists():
             return None
         head = msgspec.msgpack.decode(path.read_bytes(), type=JournalHead)
-        # After a power cut nobody knows which numbers were given beyond those that reached the disk.
+        # After a power cut, numbers beyond those that reached the disk are unknown.
         return head if head.epoch == position.epoch and head.boot == boot_id() else None
 
     def write_head(self, head: JournalHead) -> None:
@@ -116,7 +116,7 @@ class JournalFolder:
                 continue
             if size < len(data):
                 if suffix == UNWRITTEN:
-                    # Torn by the kill, and so sent to nobody.
+                    # Torn by the kill, and so never sent.
                     os.truncate(path, size)
                 else:
                     logger.warning("%s is damaged: what it held cannot be sent again", path)
@@ -169,7 +169,7 @@ class LocalJournal:
         self._kept_bytes = 0
 
     def open(self, position: JournalPosition) -> Found | None:
-        """None where nobody can tell what was published, and all begins anew."""
+        """None if it is unknown what was published; then everything restarts."""
         try:
             self._lock = self._folder.take_lock()
             if self._lock is None:
@@ -191,11 +191,11 @@ class LocalJournal:
     def _is_on(self) -> bool:
         return self._lock is not None and not self._is_off
 
-    def begin(self, position: JournalPosition, *, anew: bool) -> None:
+    def begin(self, position: JournalPosition, *, is_restart: bool) -> None:
         if not self._is_on:
             return
         try:
-            if anew:
+            if is_restart:
                 self._lacks, self._bytes = position.number, 0
                 self._folder.clear()
                 self._segments.clear()
@@ -206,7 +206,7 @@ class LocalJournal:
             self._give_up(error)
 
     def go_on(self, position: JournalPosition) -> None:
-        """Behind a hole, if there is one: what is before it the database will hold, or nobody."""
+        """After a hole, if there is one: what precedes it is in the database or lost."""
         if not self._is_off:
             return
         try:
@@ -216,7 +216,7 @@ class LocalJournal:
             return
         if self._lock is not None:
             self._is_off = False
-            self.begin(position, anew=True)
+            self.begin(position, is_restart=True)
 
     def add(self, number: int, records: list[AnyRecord]) -> int:
         """Returns when that was."""
@@ -319,7 +319,7 @@ class LocalJournal:
         return not falls_short(known, recent.numbers) and not falls_short(known, head.given)
 
     def _give_up(self, error: OSError) -> None:
-        """A journal with a hole is none: after a kill the numbering begins anew."""
+        """A journal with a hole is useless: after a kill, the numbering restarts."""
         self._trouble.tell(error)
         self._is_off = self.has_hole = True
         if self._file is not None:
@@ -340,8 +340,8 @@ class LocalBus:
         """Something was published since the last number was given."""
 
     async def open(self, writer: JournalWriter, position: JournalPosition) -> list[AnyRecord]:
-        """What was published and not written. If that is unknown, so are the numbers given since the last
-        checkpoint: the numbering starts anew."""
+        """Published records that are not written yet. If they are unknown, so are the numbers given since the
+        last checkpoint, and the numbering restarts."""
         self._is_open = False
         found = self._journal.open(position)
         if found is None:
@@ -350,14 +350,14 @@ class LocalBus:
             return []
         number = found.tail[-1].number if found.tail else position.number
         self.journal_position, self._recent = JournalPosition(position.epoch, number), found.recent
-        self._journal.begin(self.journal_position, anew=False)
+        self._journal.begin(self.journal_position, is_restart=False)
         return [record for entry in found.tail for record in entry.records]
 
     async def begin_anew(self, writer: JournalWriter) -> None:
         self.journal_position, self._recent = JournalPosition(new_epoch(), self.journal_position.number), None
         # Until that is in the database, the journal of a killed process belongs to nothing.
         writer.flush_soon()
-        self._journal.begin(self.journal_position, anew=True)
+        self._journal.begin(self.journal_position, is_restart=True)
 
     def take_recent(self) -> RecentRecords:
         """What was published until now in this numbering, by processes before this one too."""
@@ -400,11 +400,11 @@ class LocalBus:
 
     @property
     def fault(self) -> str:
-        """Who hears is in this process, and what the journal lacks is told apart."""
+        """All readers are in this process, and what the journal lacks is reported elsewhere."""
         return ""
 
     async def settle(self) -> None:
-        """Nobody else has to hear of it."""
+        """There are no readers outside this process."""
 
     async def close(self) -> None:
         self._journal.close(self.journal_position)

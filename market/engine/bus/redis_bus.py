@@ -68,7 +68,7 @@ class HeldEntries:
         """Before this number nothing has to stay."""
 
     def begin(self, last: int, size: int, now_s: float) -> None:
-        """What is there up to `last` came nobody knows when; of it, `size` waits for the database."""
+        """The arrival time of the entries up to `last` is unknown; `size` of them wait for the database."""
         self._steps = deque([Step(now_s, last, now_s, size)])
         self._size, self._last, self.first = size, last, 0
 
@@ -108,7 +108,7 @@ logger = logging.getLogger(__name__)
 bus_waits = LastingFault(logger, "The bus waits for Redis")
 bus_full = LastingFault(logger, "The bus is full, and no more ticks are taken")
 
-# Records that wait while Redis is away. Beyond it the readers start anew from the database.
+# Records that wait while Redis is away. Beyond it, the readers restart from the database.
 MAX_WAITING = 100_000
 
 # What Redis took last is remembered, in case it comes back without it: more than any reader is behind.
@@ -325,18 +325,18 @@ class RedisBus:
         writer.flush_soon()
         # An engine that claimed the stream before may have been replaced. One that did not replaces another.
         whose = "own" if self._has_claimed else "any"
-        args = [writer.writer, self.journal_position.epoch, number, "anew", whose]
+        args = [writer.writer, self.journal_position.epoch, number, "restart", whose]
         if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
         self._held.begin(number, 0, self._clock())
         self._has_claimed, self._must_begin_anew = True, False
 
     async def _fill_up(self, writer: JournalWriter) -> None:
-        """Redis came back empty or with an older state, and gets again what it took last: whoever had read
-        that goes on without a gap."""
+        """Redis came back empty or with an older state, and gets its last entries again: readers that had
+        read them continue without a gap."""
         logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
         first = (self._sent or self._sealed)[0][0]
-        args = [writer.writer, self.journal_position.epoch, first - 1, "anew", "own"]
+        args = [writer.writer, self.journal_position.epoch, first - 1, "restart", "own"]
         if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
         self._held.begin(first - 1, 0, self._clock())

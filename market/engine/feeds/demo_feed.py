@@ -93,7 +93,8 @@ class DemoFeed:
         return ticks
 
     def _market(self, facts: InstrumentFacts, rate: float) -> SimulatedMarket | RapidMarket:
-        # By all it is made from, because somebody may change an instrument while the feed runs.
+        # The key has everything that the ticks depend on, because staff may change an instrument while the
+        # feed runs.
         key = facts.symbol, facts.digits, facts.pip_size, facts.type, facts.volume_kind, rate
         market = self._markets.get(key)
         if market is None:

@@ -23,11 +23,11 @@ class FeedReceiver(Protocol):
         """What the source sent, in its order; an empty list says that it is alive."""
 
     def begun(self) -> None:
-        """A connection begins in the middle of things: what was said before was missed."""
+        """A connection begins in the middle of a stream: earlier messages were missed."""
 
-    def told(self, told_ms: int, ahead_ms: int) -> None:
-        """The source's own clock said this last, and everything from before it was handed on; our clock is so
-        far ahead of it."""
+    def note_time(self, source_ms: int, ahead_ms: int) -> None:
+        """The latest time of the source's own clock; everything before it is passed on. Our clock is
+        `ahead_ms` ahead of it."""
 
     def lost(self, why: str) -> None:
         """The source is gone or silent: "the connection was closed (1006)"."""
@@ -50,7 +50,7 @@ class FeedReceiver(Protocol):
 
 
 class MarketFeed(Protocol):
-    """Made from the symbols it is to follow and its settings; reconnects by itself."""
+    """Made from its symbols and its settings; it reconnects on its own."""
 
     async def run(self, receiver: FeedReceiver) -> None:
         """Until cancelled, or until there is nothing more to come. Closes what it opened."""
@@ -63,7 +63,7 @@ class FeedPace:
     silent_s: float = 15.0
     """Without any message for this long a connection is given up. Venues send heartbeats or are probed."""
     probe_s: float = 1.0
-    """A WebSocket venue is asked for a sign of life when nothing else was said to it for this long."""
+    """A WebSocket venue is sent a probe after this much silence."""
     say_gap_s: float = 0.25
     """Between two messages to a venue; Binance cuts off clients that send more than five a second."""
     first_retry_s: float = 1.0
@@ -100,13 +100,13 @@ class HeldTicks:
         self._at_most = at_most
         self._ticks = list(before)
         self._doubted: list[Tick] = []
-        self.told_ms = self._ahead_ms = 0
+        self.source_ms = self._ahead_ms = 0
         self._was_heard = self._is_over = False
         self.is_full = False
         self.clocked, self.released = asyncio.Event(), asyncio.Event()
 
     def take(self, ticks: list[Tick], *, is_doubted: bool = False) -> None:
-        """`is_doubted` while nobody knows how far apart the clocks are that they are judged by."""
+        """`is_doubted` while the offset of the clocks that date them is unknown."""
         self._doubted += ticks
         if is_doubted:
             return
@@ -118,12 +118,12 @@ class HeldTicks:
             self._ticks += ticks
             self.is_full = len(self._ticks) >= self._at_most
 
-    def tell(self, told_ms: int, ahead_ms: int) -> None:
-        """What `told` says, in its place among the ticks."""
-        self.told_ms, self._ahead_ms = told_ms, ahead_ms
+    def tell(self, source_ms: int, ahead_ms: int) -> None:
+        """Queue a call of `note_time` among the ticks."""
+        self.source_ms, self._ahead_ms = source_ms, ahead_ms
         self.clocked.set()
         # While ticks are held, minutes wait for the last of them.
-        self._receiver.told(told_ms if self._is_over else 0, ahead_ms)
+        self._receiver.note_time(source_ms if self._is_over else 0, ahead_ms)
 
     async def release(self) -> None:
         """Hand on what came meanwhile, then everything as it comes."""
@@ -134,8 +134,8 @@ class HeldTicks:
             self._receiver.take(first)
             await asyncio.sleep(0)
         # No await since the last look: nothing came between.
-        if self.told_ms:
-            self._receiver.told(self.told_ms, self._ahead_ms)
+        if self.source_ms:
+            self._receiver.note_time(self.source_ms, self._ahead_ms)
         self._is_over, self.is_full = True, False
         self.released.set()
 

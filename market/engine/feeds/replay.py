@@ -15,9 +15,8 @@ import msgspec
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
-from market.engine.files import separated
-from market.engine.files.dukascopy import usual_point
-from market.engine.files.format import BadFile
+from market.engine.files import format
+from market.engine.files.format import BadFile, usual_point
 from market.engine.files.tick_file import TickFile
 from market.prices.records import Tick
 
@@ -99,12 +98,12 @@ class ReplayFiles:
         self._directory = directory
         self._instruments = instruments
         self._is_over = threading.Event()
-        """Nobody wants more: looked at between two blocks."""
+        """The reading thread checks it between two blocks."""
         self._malformed = 0
         self._faults: list[str] = []
 
     async def pieces(self, receiver: FeedReceiver, size: int) -> AsyncGenerator[list[Tick]]:
-        """The ticks of all symbols in the order of time, so many at once, with faults reported in between."""
+        """The ticks of all symbols by time, `size` at once, with faults reported in between."""
         loop, ticks = asyncio.get_running_loop(), self._merged()
         # A thread of its own: a scan of gigabytes would keep one of the database's for minutes.
         reader = ThreadPoolExecutor(1, "replay")
@@ -143,7 +142,7 @@ class ReplayFiles:
         try:
             for path in self._files_of(facts.symbol):
                 with TickFile(str(path), block=BLOCK) as file:
-                    if file.format.basis == separated.BASIS:
+                    if file.format.basis == format.BASIS:
                         raise BadFile(f"{path} holds bars, which cannot be played: import them instead.")
                     point = usual_point(str(path), facts.symbol, facts.digits)
                     for batch in file.batches(facts.symbol, point):

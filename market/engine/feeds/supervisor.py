@@ -1,22 +1,107 @@
-"""Runs the feeds that the instruments name, each with the instruments that name it."""
+"""The feeds by name, with their settings; and the supervisor, which runs those that instruments name."""
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from django.conf import settings
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import PUSH, feeds_of
+from instruments.facts import DEMO, PUSH, REPLAY, InstrumentFacts, feeds_of
 from market.engine.engine import Engine
+from market.engine.feeds.demo_feed import DemoFeed
+from market.engine.feeds.feed import FeedPace, MarketFeed, Unheard
+from market.engine.feeds.replay import ReplayFeed
+from market.engine.venues import binance, kraken, oanda
+from market.engine.venues.venue_history import LONGEST_MS
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from ..venues.venue_history import LONGEST_MS
-from .feed import FeedPace, MarketFeed, Unheard
-from .registry import VENUES, is_moved
+
+class Venue(NamedTuple):
+    usual_name: Callable[[str], str]
+    """The venue's symbol for ours."""
+    make_feed: Callable[[dict[str, str]], MarketFeed]
+    """From the venue's symbols by ours."""
+    addresses: tuple[str, ...]
+    """The settings that say where it is reached."""
+    other_own: tuple[str, ...] = ()
+    """Addresses of its own beside those that are built in."""
+
+
+VENUES = {
+    "kraken": Venue(
+        kraken.venue_symbol,
+        lambda names: kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL),
+        ("KRAKEN_WS_URL", "KRAKEN_REST_URL"),
+    ),
+    "oanda": Venue(
+        oanda.venue_symbol,
+        lambda names: oanda.OandaFeed(
+            names,
+            *(settings.OANDA_TOKEN, settings.OANDA_ACCOUNT),
+            *(settings.OANDA_STREAM_URL, settings.OANDA_REST_URL),
+            candle_price=settings.CANDLE_PRICE,
+        ),
+        ("OANDA_STREAM_URL", "OANDA_REST_URL"),
+        oanda.LIVE_ADDRESSES,
+    ),
+    "binance": Venue(
+        binance.venue_symbol,
+        lambda names: binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL),
+        ("BINANCE_WS_URL", "BINANCE_REST_URL"),
+    ),
+}
+
+
+def make_feed(
+    name: str,
+    instruments: list[InstrumentFacts],
+    known_ms: Mapping[str, int] | None = None,
+    since_ms: int | None = None,
+) -> MarketFeed:
+    """`known_ms` is the time of each symbol's last tick; what is simulated goes on after it."""
+    if name == DEMO:
+        return DemoFeed(
+            settings.DEMO_SEED,
+            since_ms=since_ms or now_ms(),
+            known_ms=known_ms or {},
+            # Looked up at each step, because hours and digits may be edited meanwhile.
+            instruments=lambda: [facts for given in instruments if (facts := catalogue.find(given.symbol))],
+            rate=settings.DEMO_RATE,
+        )
+    if name == REPLAY:
+        return ReplayFeed(settings.REPLAY_DIR, instruments, settings.REPLAY_SPEED)
+    if name in VENUES:
+        venue = VENUES[name]
+        return venue.make_feed(venue_symbols(name, instruments, venue.usual_name))
+    raise LookupError(f"There is no feed {name!r}.")
+
+
+def is_moved(feed: str) -> bool:
+    """Whether it is a venue's, and comes from an address that is not the venue's own."""
+    venue = VENUES.get(feed)
+    if venue is None:
+        return False
+    own = (*venue.other_own, *(settings.BUILT_IN_ADDRESSES[name] for name in venue.addresses))
+    return any(getattr(settings, name).rstrip("/") not in own for name in venue.addresses)
+
+
+def venue_symbols(
+    feed: str, instruments: list[InstrumentFacts], usual_name: Callable[[str], str]
+) -> dict[str, str]:
+    """The venue's symbols by ours: the usual one, unless the instrument says `kraken:BTC/USD`."""
+    names = {}
+    for facts in instruments:
+        given = [name.partition(":") for name in (facts.source, facts.fallback)]
+        own = next((theirs for named, _, theirs in given if named == feed), "")
+        names[facts.symbol] = own or usual_name(facts.symbol)
+    return names
+
 
 logger = logging.getLogger(__name__)
 MakeFeed = Callable[[str, list[InstrumentFacts]], MarketFeed]
@@ -38,7 +123,7 @@ class FeedSupervisor:
             await self._end(name)
 
     async def refresh(self) -> None:
-        """Start, end and begin anew what the instruments ask for now."""
+        """Start, end and restart feeds to match the instruments."""
         async with self._refreshing:
             wanted = self._wanted()
             for name in list(self._running):
@@ -60,7 +145,7 @@ class FeedSupervisor:
     async def _run_feed(self, name: str) -> None:
         receiver = EngineReceiver(self._engine, name, self._serves(name), self._publish)
         feed_state = self._engine.feed_state(name)
-        feed_state.is_moved, feed_state.told_ms = is_moved(name), 0 if name in VENUES else None
+        feed_state.is_moved, feed_state.source_ms = is_moved(name), 0 if name in VENUES else None
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:
             began_s = clock()
@@ -103,8 +188,8 @@ class EngineReceiver:
         self._engine.take(self._name, ticks, now_ms())
         self._publish()
 
-    def told(self, told_ms: int, ahead_ms: int) -> None:
-        self._engine.feed_state(self._name).told(told_ms, ahead_ms)
+    def note_time(self, source_ms: int, ahead_ms: int) -> None:
+        self._engine.feed_state(self._name).note_time(source_ms, ahead_ms)
 
     def begun(self) -> None:
         self._break(is_over=False)

@@ -19,9 +19,21 @@ import msgspec
 
 from market.prices.records import Tick
 
-from .dukascopy import BI5, DUKASCOPY
-from .format import RECORDING, BadFile, FileBatch, FilePosition, Format, Subject
-from .separated import AGGTRADES, HISTDATA, KLINES, M1, QUOTES
+from .format import (
+    AGGTRADES,
+    BI5,
+    DUKASCOPY,
+    HISTDATA,
+    KLINES,
+    M1,
+    QUOTES,
+    RECORDING,
+    BadFile,
+    FileBatch,
+    FilePosition,
+    Format,
+    Subject,
+)
 
 # The archive's own files: a day of one symbol as Parquet. pyarrow is an extra.
 SAMPLE = "the archive's days of ticks (PAR1…), with the columns time, bid, ask and volume"
@@ -96,7 +108,7 @@ class TickFile:
                 raw = opened.enter_context(
                     open(0 if self.is_stdin else path, "rb", closefd=not self.is_stdin)
                 )
-                # Of the file as it is, packed or not; 0 where nobody knows.
+                # Of the file as stored, packed or not; 0 if unknown.
                 self.size = 0 if self.is_stdin else os.fstat(raw.fileno()).st_size
                 self._raw, self._stream = raw, self._unpacked(raw)
                 self._head = self._stream.read(block)

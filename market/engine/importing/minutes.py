@@ -13,7 +13,7 @@ from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.engine.admission import TOO_HIGH, is_sent_again, reason_to_refuse
-from market.engine.files.separated import Bar
+from market.engine.files.format import Bar
 from market.prices.candles import COARSER, DAY_MS, VOLUME_DECIMALS, PriceBar, aggregate, interval_start
 from market.prices.records import Tick
 
@@ -223,8 +223,8 @@ class BatchCheck:
         return reason_to_refuse(tick, self._last, None, self._facts, self._now_ms)
 
 
-# The coarser candles of a day, from its minutes. Where retention has dropped minutes, the candles made of
-# them are all that is known, so they are added to and not made anew.
+# The coarser candles of a day, from its minutes. Where retention has dropped minutes, only the candles made
+# of them remain, so they are extended and not replaced.
 CoarserBars = dict[str, dict[int, PriceBar]]
 """By timeframe and opening."""
 CoarserKey = tuple[str, int]
@@ -237,7 +237,7 @@ SUM_OF_A_DAY = 1e-5
 class Rebuilt(NamedTuple):
     made: list[tuple[str, PriceBar]]
     left: set[CoarserKey]
-    """Those that stay as they were: what they lack cannot be told from what they have."""
+    """Those that stay as they were, because their missing minutes cannot be identified."""
 
 
 class DayBefore:

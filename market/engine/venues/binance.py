@@ -16,7 +16,16 @@ from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
+from .venue_feed import (
+    FeedLost,
+    MessageReader,
+    Refuse,
+    SendToVenue,
+    WebSocketFeed,
+    halves,
+    in_batches,
+    not_served,
+)
 from .venue_history import (
     MOST_REQUESTS,
     TRADES_PER_REQUEST,
@@ -30,7 +39,6 @@ from .venue_history import (
     fetch,
     minute_of_trades,
 )
-from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 # Binance's REST side: its bars of trades, and the names it knows, as it acknowledges any subscription.
 NAMES_PER_REQUEST = 100
@@ -67,7 +75,8 @@ async def look_up(client: httpx2.AsyncClient, rest_url: str, names: Iterable[str
         except HttpFailed as failed:
             if failed.status != HTTPStatus.BAD_REQUEST:
                 raise
-            # It refuses all for one bad name, without a word on which: that is found by halving.
+            # Binance refuses the whole list for one unknown name without naming it; halving the list finds
+            # it.
             if len(asked) == 1:
                 listed.unknown[asked[0]] = str(failed)
             else:
@@ -151,7 +160,7 @@ async def binance_trades(wanted: TradesRequest) -> list[VenueTrade]:
 logger = logging.getLogger(__name__)
 KINDS = ("bookTicker", "aggTrade")
 
-# Quotes have no time. This stream has one each second, also where nobody trades.
+# Quotes have no time. This stream sends one each second, even without trades.
 CLOCK = "btcusdt@miniTicker"
 ASK_FOR_CLOCK = b'{"method":"SUBSCRIBE","params":["%s"],"id":0}' % CLOCK.encode()
 
@@ -304,7 +313,7 @@ class BinanceFeed(WebSocketFeed):
         except (HttpFailed, TimeoutError) as failed:
             at = f"{self.rest_url} ({self.rest_setting})"
             why = str(failed) or f"not within {self.pace.history_s:g} s"
-            logger.warning("Binance: nobody knows whether it has all instruments, %s failed: %s", at, why)
+            logger.warning("Binance: it is unknown whether it has all instruments, as %s failed: %s", at, why)
             return self.symbols
         for name, why in listed.unknown.items():
             refuse("unknown_symbol", not_served(name, why, "binance:BTCUSDT"), name)

@@ -10,7 +10,7 @@ from core.http import HttpFailed
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .venue_feed import FeedLost, Refuse, in_batches, not_served
+from .venue_feed import FeedLost, MessageReader, Refuse, SendToVenue, WebSocketFeed, in_batches, not_served
 from .venue_history import (
     MOST_REQUESTS,
     TRADES_PER_REQUEST,
@@ -24,7 +24,6 @@ from .venue_history import (
     minute_of_trades,
 )
 from .venue_quotes import LONGEST_NAME, to_ms
-from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 PER_MESSAGE = 100
 ONLINE = "online"

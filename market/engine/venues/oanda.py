@@ -159,7 +159,7 @@ class OandaReader:
         self._quoted: set[str] = set()
 
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
-        """Heartbeats, prices nobody can trade at (a weekend's) and half quotes are but signs of life."""
+        """Heartbeats, untradable prices (at a weekend) and half quotes are only signs of life."""
         price = MESSAGE.decode(raw)
         time_ms = to_ms(price.time) if price.time else 0
         # The first line of each is from when its price last changed.
@@ -242,7 +242,8 @@ class OandaFeed(VenueFeed):
                     response = await self._connect(refuse)
                 async with aclosing(response), aclosing(self._lines(response)) as lines:
                     reader = OandaReader(self.symbols, refuse)
-                    # The stream can be asked nothing later, by which a slow one would be told from a clock.
+                    # The stream answers no requests later, so a slow line could not be distinguished from a
+                    # clock that is off.
                     if (made_ms := dated_ms(response)) is not None:
                         reader.base.date_answer(self._asked_ms, made_ms)
                     yield VenueLine(lines.__anext__, reader.read, reader.base)
@@ -278,7 +279,7 @@ class OandaFeed(VenueFeed):
         return await self._client.send(request, stream=True)
 
     async def _leave_out_unknown(self, refuse: Refuse) -> bool:
-        """For one instrument that it does not have OANDA refuses all, without a word on which."""
+        """OANDA refuses the whole list for one instrument that it does not have, without naming it."""
         try:
             known = await self._access.instruments(self._client, self.rest_url)
         except HttpFailed:

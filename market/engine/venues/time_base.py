@@ -1,5 +1,5 @@
-"""The time base of one connection: how far our clock is ahead of the venue's, what the venue's said last, and
-from when a message is that brings no time."""
+"""The time base of one connection: how far our clock is ahead of the venue's, the venue's latest time, and
+the time of a message that has none."""
 
 from collections import deque
 
@@ -10,7 +10,7 @@ from market.prices.order_flow import WINDOW_MS
 BELIEVED_MS = 5_000
 AGREEING = 3
 
-# A trade is told at most so long after it was made, as a rule.
+# As a rule, a trade is sent at most this long after it was made.
 TOLD_AFTER_MS = 20
 
 # After a pause as long as this, what comes may have been under way for all of it.
@@ -22,19 +22,19 @@ UNTIMED_MS = 10_000
 # The least of the lags of so long, and of as long before, is the difference of the clocks.
 LEAST_OF_MS = 60_000
 
-# So long after it is asked for, at most, an answer is made and the next event told, as a rule.
+# As a rule, an answer is made and the next event sent at most this long after the request.
 ANSWERED_MS = 2_000
 NEVER_MS = 1 << 52
 
 
 class TimeBase:
     """A lag, from an event to our receipt of it, is the difference of the clocks and the time under way. Only
-    the latter varies, and never below zero. A line that is always slow looks like a clock, but for this: what
-    is told after an answer was made after we had asked."""
+    the latter varies, and never below zero. A line that is always slow looks like a clock, with one
+    exception: an event that is sent after an answer was made after our request."""
 
     def __init__(self) -> None:
         self.is_known = False
-        self.told_ms = 0
+        self.source_ms = 0
         """The latest event; everything that the venue sent before it has come."""
         self._lag_ms = 0
         """Of the last event."""
@@ -48,12 +48,12 @@ class TimeBase:
         self._asked: deque[int] = deque()
         """When, for what is not answered yet."""
         self._answered_ms: int | None = None
-        """When that was asked for which the last answer is to, if nothing was told since."""
+        """The time of the request whose answer is the last message, if no event has come since."""
         self._most_ms = NEVER_MS
 
     @property
     def is_doubted(self) -> bool:
-        """An event said another time than ours, and nothing confirms it yet."""
+        """An event carries another time than ours, and nothing confirms it yet."""
         return bool(self._lags) and not self.is_known
 
     @property
@@ -101,13 +101,13 @@ class TimeBase:
             self.date_answer(self._answered_ms, event_ms)
             self._answered_ms = None
         self._lag_ms, self._doubted_until_ms = lag_ms, 0
-        self.told_ms = max(self.told_ms, event_ms)
+        self.source_ms = max(self.source_ms, event_ms)
 
     def date(self, received_ms: int) -> int:
         """From when a message is that does not say so: never from a window that has not begun for certain, or
         it would end the one that trades still come of."""
-        dated_ms = certain_ms = self.told_ms - TOLD_AFTER_MS
-        if received_ms >= self._doubted_until_ms or not self.told_ms:
+        dated_ms = certain_ms = self.source_ms - TOLD_AFTER_MS
+        if received_ms >= self._doubted_until_ms or not self.source_ms:
             dated_ms = max(dated_ms, received_ms - self._lag_ms)
             ends_ms = interval_start(certain_ms, WINDOW_MS) + WINDOW_MS
             if ends_ms <= dated_ms < ends_ms + BELIEVED_MS:

@@ -77,13 +77,13 @@ class VenueTrade(NamedTuple):
     side: int
 
     def tick(self, symbol: str) -> Tick:
-        # Nobody knows what was bid and asked then.
+        # The bid and ask of that time are unknown.
         return Tick(
             symbol, self.price, self.price, self.time_ms, self.size, self.side, self.price, self.number
         )
 
 
-# A venue answers a thousand at once; whoever missed more than these has the minutes of its history.
+# A venue sends a thousand at once; if more than these were missed, the minutes of its history serve instead.
 TRADES_PER_REQUEST, MOST_REQUESTS = 1_000, 5
 
 
@@ -108,7 +108,8 @@ def _is_trade(trade: VenueTrade) -> bool:
 
 
 class TradesBefore:
-    """The last trades of an instrument that a connection is told when it begins, up to its first live one."""
+    """The last trades of an instrument that a venue sends when a connection begins, up to its first live
+    one."""
 
     def __init__(self) -> None:
         self._trades: deque[VenueTrade] = deque(maxlen=TRADES_PER_REQUEST)
@@ -119,7 +120,8 @@ class TradesBefore:
         self._was_told.set()
 
     async def all_wanted(self, wanted: TradesRequest) -> list[VenueTrade]:
-        """Once they are told; empty unless they go back far enough. They are numbered without holes."""
+        """Once the venue has sent them; empty unless they go back far enough. They are numbered without
+        holes."""
         await self._was_told.wait()
         first = min(self._trades)
         is_enough = first.number <= wanted.known + 1 or first.time_ms < wanted.since_ms

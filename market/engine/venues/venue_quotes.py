@@ -1,4 +1,4 @@
-"""What one connection to a venue has said so far: its last quotes and the numbers of its trades."""
+"""The state of one connection to a venue: its last quotes and the numbers of its trades."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ class VenueQuotes:
             self._ours.setdefault(theirs, []).append(ours)
         self._bids_asks: dict[str, tuple[float, float]] = {}
         self.undated: dict[str, int | None] = {}
-        """The numbers of the last quotes of which nobody knows yet from when they are."""
+        """The numbers of the last quotes whose time is still unknown."""
         self._unquoted: defaultdict[str, deque[Unquoted]] = defaultdict(lambda: deque(maxlen=MOST_UNQUOTED))
         """Trades that came before any quote."""
         self._quoted_ms: dict[str, int] = {}

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--owner",
             metavar="USERNAME",
-            help="Whose key it is: they publish no signals of what it may send. None: nobody's.",
+            help="Its owner, who then cannot publish signals on these symbols. Default: none.",
         )
 
     def handle(self, *, name: str, symbols: list[str], owner: str | None, **options: Any) -> None:
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         others = IngestKey.objects.filter(name=name, revoked_at=None).values_list("prefix", flat=True)
         if prefixes := ", ".join(f"{prefix}…" for prefix in others):
             self.stderr.write(
-                f"{name} may push with this key and with {prefixes}: revoke those that nobody uses, by"
+                f"{name} may push with this key and with {prefixes}: revoke those that are not used, by"
                 f" `{command('revoke_key PREFIX')}`."
             )
         account = account_of(owner) if owner else None

@@ -15,9 +15,8 @@ from django.core.management.base import BaseCommand, CommandError
 from core.background import first_done
 from core.clock import now_ms
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO, FEEDS, PUSH
-from market.engine.feeds.registry import make_feed
+from instruments.facts import DEMO, FEEDS, PUSH, InstrumentFacts
+from market.engine.feeds.supervisor import make_feed
 from market.engine.files.format import encode
 from market.engine.venues.venue_feed import VenueFeed
 from market.management.terminal import find_instrument
@@ -42,11 +41,11 @@ class TickRecorder:
         self.ticks = 0
         self.refused: Counter[str] = Counter()
         self._late: Counter[int] = Counter()
-        """How many ticks came so many milliseconds after their own time."""
+        """The number of ticks by their delay in milliseconds."""
         self.fault: OSError | None = None
         """What kept it from writing."""
         self.ended = asyncio.Event()
-        """Nobody reads any more, or the disk is full."""
+        """The reader is gone, or the disk is full."""
 
     def take(self, ticks: list[Tick]) -> None:
         if not ticks or self.fault is not None:
@@ -83,7 +82,7 @@ class TickRecorder:
     def begun(self) -> None:
         """What was before is not recorded."""
 
-    def told(self, told_ms: int, ahead_ms: int) -> None:
+    def note_time(self, source_ms: int, ahead_ms: int) -> None:
         """Nothing is closed here."""
 
     def lost(self, why: str) -> None:
@@ -107,7 +106,7 @@ class TickRecorder:
 
 
 async def record(feed: MarketFeed, recorder: TickRecorder, seconds: float | None = None) -> None:
-    """Until the feed ends, the time is over or nobody reads any more."""
+    """Until the feed ends, the time is over or the reader is gone."""
     await first_done(feed.run(recorder), recorder.ended.wait(), timeout_s=seconds)
 
 

@@ -17,17 +17,22 @@ from core.clock import now_ms
 from core.deadlines import patient
 from serving.websocket.connection import WebSocketConnection, frame
 
-from .backlog import (
+from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to_all, write_each
+from .subscribers import (
     STUCK_AFTER_S,
+    AnyHub,
+    Audience,
     Backlog,
     LatestBacklog,
     LatestReplay,
+    Memberships,
     Publication,
     ReplaceablePublication,
     Replay,
+    Subscriber,
+    Write,
+    ignore_end,
 )
-from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to_all, write_each
-from .subscribers import AnyHub, Audience, Memberships, Subscriber, Write, ignore_end
 
 # Clients that read too slowly. Their frames wait, up to a bound, until they catch up or are given up.
 logger = logging.getLogger(__name__)
@@ -159,11 +164,11 @@ class Hub:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Those that anybody is subscribed to."""
+        """Those with a subscriber."""
         return frozenset(self._members.topics)
 
     def has(self, topic: str) -> bool:
-        """Whether anybody is subscribed to it."""
+        """Whether it has a subscriber."""
         return topic in self._members.topics
 
     def join(self, connection: WebSocketConnection, on_slow: Callable[[], None]) -> Subscriber:
@@ -202,7 +207,7 @@ class Hub:
             self._members.tidy(before)
 
     def publish(self, message: Publication, *topics: str, since_ms: int = 0, dated_ms: int = 0) -> None:
-        """Encoded once for each variant that anybody wants, and not at all for nobody."""
+        """Encoded once for each variant with a subscriber, and not at all without."""
         built: dict[int, bytes] = {}
         for topic in topics:
             for variant, audience in self._members.topics.get(topic, NO_AUDIENCES).items():
@@ -221,7 +226,7 @@ class Hub:
 
     def notify(self, make: MakeNotice, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
         """Send what `make` says of their topics to all clients, or to those with this `variant`, after
-        everything that was published before. `on_end` is called when all have been told."""
+        everything that was published before. `on_end` is called when all have been notified."""
         self.flush()
         # The recipients are fixed now: a client that subscribes later learns it from the reply.
         groups = [group for group in self._members.groups.values() if group.has(variant)]
@@ -231,7 +236,7 @@ class Hub:
             self._notify_next()
 
     def _notify_next(self) -> None:
-        """A crowd is told part by part, so that it does not hold up others."""
+        """A crowd is notified in parts, so that it does not hold up others."""
         while self._notices:
             each, on_end = self._notices[0]
             some = list(islice(each, AT_ONCE))

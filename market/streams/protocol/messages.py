@@ -1,5 +1,4 @@
-"""The streams, what a client may say on them, and how that is refused. Fields that nobody knows are
-ignored."""
+"""The streams, what a client may send on them, and how that is refused. Unknown fields are ignored."""
 
 from __future__ import annotations
 
@@ -137,7 +136,7 @@ class StreamKind(msgspec.Struct, frozen=True):
     can_conflate: bool = False
     """Whether a newer message can stand for older ones."""
     events: tuple[Event, ...] = ()
-    """What is told besides, on request."""
+    """What is sent besides, on request."""
     has_timeframes: bool = False
     """Whether it is of symbols in timeframes, whose frames are numbered by both: EURUSD/1m."""
     has_categories: bool = False
@@ -205,7 +204,7 @@ REFUSALS: dict[Code, StreamRefusal] = {
     "taken_over": StreamRefusal(
         409, 4409, False, "Another connection of your account has taken this stream over."
     ),
-    # Final like a takeover, or the client would come back by itself and have to be closed again.
+    # Final like a takeover, or the client would reconnect and have to be closed again.
     "stream_closed": StreamRefusal(
         410, 4410, False, "This stream was closed in the settings panel of your account."
     ),

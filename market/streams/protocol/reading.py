@@ -39,7 +39,7 @@ class Inbound:
 
     def __init__(self) -> None:
         self._free_ms = 0
-        """When everything so far would have been said at 10 messages a second."""
+        """When everything so far would have been sent at 10 messages a second."""
         self._invalid_ms: tuple[int, ...] = ()
         """Of the last invalid messages, the oldest first."""
 

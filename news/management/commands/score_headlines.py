@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", help="UTF-8, one title a line; - is standard input.")
         parser.add_argument(
-            "--category", choices=NewsCategory.values, default="", help="Default: told by each title."
+            "--category", choices=NewsCategory.values, default="", help="Default: derived from each title."
         )
 
     def handle(self, *, file: str, category: str, **options: Any) -> None:

@@ -16,8 +16,8 @@ def noted(text: str) -> NotedHead:
 class Command(BaseCommand):
     help = (
         "Check every ledger entry against the one before it, and every signal and its evidence against its "
-        "entries; name the first that was altered. Keep the head that it prints somewhere else: somebody who "
-        "can rewrite the whole database can rewrite the ledger, too, and only an earlier head reveals it."
+        "entries; name the first that was altered. Keep the head that it prints somewhere else: an intruder "
+        "who can rewrite the whole database can rewrite the ledger, too, and only an earlier head reveals it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

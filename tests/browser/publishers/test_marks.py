@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from signals_feed.checked import checked_results
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Evidence
+from signals_feed.publisher_checks import checked_results
 from tests.browser.conftest import OpenPage
 from tests.browser.looks import misplaced, violations
 from tests.client import Server

@@ -25,8 +25,8 @@ from tests.client import Server
 from tests.factories import make_account, make_instrument, make_user
 from tests.patience import PATIENCE_S, wait_until
 from tests.signals_feed.public_pages.test_bundle import WITNESS, cosign
+from transparency.checkpoints import WitnessAddress
 from transparency.models import SignedCheckpoint
-from transparency.offers import WitnessAddress
 
 KINDS = ["publish", "arm", "fill", "close_request", "arm", "close"]
 

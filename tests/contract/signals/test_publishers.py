@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from signals_feed.checked import checked_results
+from signals_feed.publisher_checks import checked_results
 from signals_feed.publishers.lookup import scorecards
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal

@@ -16,8 +16,8 @@ from redis import Redis
 from core.redis.connections import key_of
 from core.threads import in_thread
 from instruments.catalogue import catalogue
+from instruments.facts import DEMO
 from instruments.models import Instrument
-from instruments.sources import DEMO
 from market.engine.bus.bus_reader import BusListener, BusReader
 from market.engine.bus.journal import HEAD, STREAM, encode
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus

@@ -15,7 +15,7 @@ from core.redis.connections import key_of
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.sources import PUSH
+from instruments.facts import PUSH
 from market.engine.bus.journal import STREAM
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
@@ -25,8 +25,7 @@ from market.models import Candle, EngineState
 from market.prices.candles import TIMEFRAMES
 from market.prices.quotes import Prices
 from market.prices.records import JournalPosition, Tick
-from market.store.loading import load
-from market.store.series import change_kind
+from market.store.series import change_kind, load
 from tests.databases.queries import count_queries
 from tests.factories import make_instrument
 from tests.market.running import IdleListener, no_feed, stop_engine_tasks

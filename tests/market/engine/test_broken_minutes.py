@@ -30,7 +30,7 @@ def engine() -> Engine:
 
 
 def connected(engine: Engine) -> Engine:
-    engine.feed_state("kraken").told_ms = 0
+    engine.feed_state("kraken").source_ms = 0
     return engine
 
 

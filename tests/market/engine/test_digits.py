@@ -19,7 +19,7 @@ from market import runtime as market
 from market.engine.engine import Engine
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound, Tick, TickAccepted
-from market.store.loading import load
+from market.store.series import load
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 

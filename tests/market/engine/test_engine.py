@@ -220,7 +220,7 @@ def test_minute_that_a_connection_breaks_is_partial_and_one_of_a_feed_that_has_n
     engine = make_engine(GOOD)
     minute = engine.prices.history(catalogue.get("EURUSD")).builder.forming("1m")
     assert minute is not None
-    for told_ms, origin, is_partial in ((None, "push", False), (0, "kraken", False), (0, "push", True)):
-        engine.feed_state(origin).told_ms = told_ms
+    for source_ms, origin, is_partial in ((None, "push", False), (0, "kraken", False), (0, "push", True)):
+        engine.feed_state(origin).source_ms = source_ms
         engine.breaks(origin, "EURUSD", NOON_MS + 5_000, is_over=True)
         assert minute.partial is is_partial

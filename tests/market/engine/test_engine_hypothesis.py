@@ -17,7 +17,7 @@ from market.models import Candle, EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick, TickAccepted
-from market.store.loading import load
+from market.store.series import load
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush
 from tests.market.ticking import HOUR_MS, Rows, expected, ms

@@ -90,8 +90,8 @@ def test_terms_say_how_far_the_clock_is_from_the_venue_s_once_that_is_known(engi
     state = engine.feed_state("kraken")
     engine.accept(Tick("XAUUSD", 10.0, 10.0, NOON_MS), NOON_MS, "kraken")
     found = [engine.fill_terms("XAUUSD", NOON_MS).ahead_ms]
-    for told_ms, ahead_ms in ((0, 0), (0, 70), (NOON_MS, -70), (NOON_MS, 2_001)):
-        state.told(told_ms, ahead_ms)
+    for source_ms, ahead_ms in ((0, 0), (0, 70), (NOON_MS, -70), (NOON_MS, 2_001)):
+        state.note_time(source_ms, ahead_ms)
         found.append(engine.fill_terms("XAUUSD", NOON_MS).ahead_ms)
     assert found == [0, None, 0, -70, 2_001]
 

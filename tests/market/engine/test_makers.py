@@ -11,7 +11,7 @@ from pytest_django import Settings
 from core.threads import in_thread
 from market.engine.engine import Engine
 from market.engine.feeds.feed import FeedReceiver
-from market.engine.feeds.registry import is_moved
+from market.engine.feeds.supervisor import is_moved
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick, TickAccepted
 from market.push import intake

@@ -9,9 +9,8 @@ from typing import Any
 
 from market.engine.feeds.feed import FeedReceiver
 from market.engine.venues.oanda import OandaReader
-from market.engine.venues.venue_feed import Refuse, VenueFeed, VenueLine
+from market.engine.venues.venue_feed import Refuse, VenueFeed, VenueLine, WebSocketFeed
 from market.engine.venues.venue_history import MinutesRequest, TradesRequest, VenueTrade
-from market.engine.venues.websocket_feed import WebSocketFeed
 from market.prices.candles import PriceBar
 from tests.patience import PATIENCE_S
 

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 
 class RecordingReceiver:
     def __init__(self, missing: dict[str, int] | None = None) -> None:
-        self.takes = self.told_ms = self.ahead_ms = 0
+        self.takes = self.source_ms = self.ahead_ms = 0
         self.ticks: list[Tick] = []
         self.losses: list[str] = []
         self.refused: Counter[str] = Counter()
@@ -33,8 +33,8 @@ class RecordingReceiver:
         self.ticks += ticks
         self._note("ticks" if ticks else "alive")
 
-    def told(self, told_ms: int, ahead_ms: int) -> None:
-        self.told_ms, self.ahead_ms = max(self.told_ms, told_ms), ahead_ms
+    def note_time(self, source_ms: int, ahead_ms: int) -> None:
+        self.source_ms, self.ahead_ms = max(self.source_ms, source_ms), ahead_ms
 
     def lost(self, why: str) -> None:
         self.losses.append(why)

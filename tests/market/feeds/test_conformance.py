@@ -97,8 +97,8 @@ async def test_old_trades_are_left_to_the_engine_unless_two_channels_are_but_out
     quote = venue.quote(name, 1.08, 1.0802, NOON_MS)
     receiver = await heard(venue, [quote, repeated, repeated], 3, now_ms=NOON_MS)
     quoted, *trades = receiver.ticks
-    told_ms = NOON_MS - late_ms if late_ms > 5_000 else quoted.time_ms
-    assert [(tick.time_ms, tick.source_seq) for tick in trades] == [(told_ms, 6)] * 2
+    source_ms = NOON_MS - late_ms if late_ms > 5_000 else quoted.time_ms
+    assert [(tick.time_ms, tick.source_seq) for tick in trades] == [(source_ms, 6)] * 2
     assert receiver.refused == {}
 
 

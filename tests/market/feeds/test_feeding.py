@@ -16,8 +16,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import Engine
 from market.engine.feeds.feed import FeedReceiver
-from market.engine.feeds.registry import make_feed, venue_symbols
-from market.engine.feeds.supervisor import EngineReceiver
+from market.engine.feeds.supervisor import EngineReceiver, make_feed, venue_symbols
 from market.engine.venues import binance, kraken, oanda
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices

@@ -53,7 +53,7 @@ class Host:
         self.engine, self.now_ms = Engine(Prices("bid")), NOON_MS + ahead_ms
         self.symbol, fields, make = MADE[name]
         make_instrument(self.symbol, source=name, stale_after_s=600, **fields)
-        self.engine.feed_state(name).told_ms = 0
+        self.engine.feed_state(name).source_ms = 0
         self.feed: PlayedFeed = make(lambda: self.now_ms)
         self.lines = self._lines()
         self.feed.next_message = self._next

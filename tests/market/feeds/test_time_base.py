@@ -169,7 +169,7 @@ class Played:
         self.engine, self._now_ms = Engine(Prices("bid")), NOON_MS + ahead_ms
         self._chance, self._came_ms = random.Random(7), 0
         self.absorptions: list[tuple[str, float, int]] = []
-        self.engine.feed_state("binance").told_ms = 0
+        self.engine.feed_state("binance").source_ms = 0
 
     async def play(
         self, frames: list[Frame], *, has_too_many: bool = False, has_bars: bool = False

@@ -17,7 +17,7 @@ from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.engine import Engine
-from market.engine.feeds import registry
+from market.engine.feeds import supervisor
 from market.engine.runner import Runner
 from market.engine.status import InstrumentStatus
 from market.engine.venues.venue_feed import VenueFeed
@@ -61,7 +61,7 @@ class Connected:
             await runner.stop()
 
     def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> VenueFeed:
-        feed = registry.make_feed(name, instruments)
+        feed = supervisor.make_feed(name, instruments)
         assert isinstance(feed, VenueFeed)
         feed.pace = make_pace(sleep=self._wait)
         return feed

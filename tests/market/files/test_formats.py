@@ -12,9 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from market.engine.files.dukascopy import BI5, DUKASCOPY, usual_point
-from market.engine.files.format import RECORDING, BadFile, FilePosition, Format, Subject, encode
-from market.engine.files.separated import AGGTRADES, HISTDATA, KLINES, M1, QUOTES, Bar
+from market.engine.files.format import (
+    AGGTRADES,
+    BI5,
+    DUKASCOPY,
+    HISTDATA,
+    KLINES,
+    M1,
+    QUOTES,
+    RECORDING,
+    BadFile,
+    Bar,
+    FilePosition,
+    Format,
+    Subject,
+    encode,
+    usual_point,
+)
 from market.prices.records import Tick
 from tests.market.ticking import ms
 

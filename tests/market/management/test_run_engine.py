@@ -13,8 +13,7 @@ from pytest_django.fixtures import Settings
 
 from core import process
 from core.contract.errors import Overloaded
-from market.management.commands.run_engine import Command
-from market.management.engine_health import engine_health
+from market.management.commands.run_engine import Command, engine_health
 from market.runtime import market
 from tests.patience import PATIENCE_S
 from tests.programs.running import environment

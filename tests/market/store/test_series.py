@@ -16,15 +16,15 @@ from django.db import OperationalError
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
+from instruments.facts import DEMO
 from instruments.models import Instrument
-from instruments.sources import DEMO
 from market.engine.engine import Engine
 from market.engine.listeners import EngineListener
 from market.engine.runner import Runner
 from market.models import Candle, FormerQuote, FormingMinute, LastQuote
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan, Tick
-from market.store.loading import load, load_series, reload_candles
+from market.store.series import load, load_series, reload_candles
 from tests.databases.queries import around_statements
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.running import IdleListener, make_runner

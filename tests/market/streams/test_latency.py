@@ -15,11 +15,11 @@ from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusListener, BusReader
 from market.engine.engine import Engine
 from market.engine.runner import Runner
+from market.metrics import StreamMetrics
 from market.prices import quotes
 from market.prices.records import AnyRecord, Tick, TickAccepted
 from market.streams.hub.delivery import LONGEST_MS, WriteLatency
-from market.streams.metrics import StreamMetrics
-from market.streams.numbered_stream import NumberedStream
+from market.streams.market_streams import NumberedStream
 from market.streams.protocol.messages import MARKET
 from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument

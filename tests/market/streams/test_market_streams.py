@@ -36,7 +36,7 @@ from market.store.checkpoints import Checkpoint
 from market.streams import market_streams
 from market.streams.hub.hub import AT_ONCE
 from market.streams.hub.subscribers import ignore_end
-from market.streams.numbered_stream import NumberedStream
+from market.streams.market_streams import NumberedStream
 from market.streams.protocol.messages import KINDS, Resume, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.resume import CANDLES_KEPT_MS, ReplayAllowance

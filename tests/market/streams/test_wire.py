@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from market.prices.records import AbsorptionFound, TickAccepted
-from market.streams.hub.backlog import LatestBacklog
+from market.streams.hub.subscribers import LatestBacklog
 from market.streams.protocol.messages import Feature
 from market.streams.wire import (
     OutgoingFrame,

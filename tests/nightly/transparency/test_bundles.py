@@ -15,9 +15,8 @@ from tests.signals_feed.bundle.worlds import World, dated_ms, make_world, verify
 from tests.signals_feed.honest_engine import START_MS, HonestEngine
 from tests.signals_feed.test_judge import story, tick
 from transparency import merkle
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, sign
 from transparency.merkle import Place, leaf_hash
-from transparency.notes import Note, sign
 
 TIMES, ENTRIES, MOST_S = 1_000, 1_000_000, 60
 DAY_MS = 86_400_000

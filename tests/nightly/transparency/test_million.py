@@ -14,11 +14,10 @@ from django.test import RequestFactory
 from tests.nightly.figures import note
 from tests.transparency.ledgers import NOON, after
 from transparency import merkle, views
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, sign
 from transparency.keyring import keyring
 from transparency.merkle import Place, leaf_hash
 from transparency.models import SignedCheckpoint, Tile
-from transparency.notes import Note, sign
 from transparency.remembered import Remembered
 from transparency.signing import Signer
 

@@ -111,5 +111,5 @@ def replace_twice(scaled: Installation, symbol: str, tell: Tell) -> tuple[float,
     # Told by who takes over: he did not know a tick that had been acknowledged. (A server that is its own
     # engine has no successor and forgets the last second: see test_engine_kill.py.)
     assert publisher.forgotten == 0
-    assert "loaded anew" not in log
+    assert "loaded again" not in log
     return after_kill_s, after_stop_s

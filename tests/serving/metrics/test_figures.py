@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 from archive.journal import TickJournal, TickJournalWriter
 from archive.keeper import keeper
 from core.version import VERSION
-from market.management.engine_health import engine_health
+from market.management.commands.run_engine import engine_health
 from serving.metrics.collection import EndedWorkers, LinkedWorker, SupervisorMetrics, add_up, ask_all
 from serving.metrics.http_requests import BOUNDS_S, MOST_ROUTES, HttpRequests, http_requests, template_of
 from serving.metrics.worker_link import SHARED, Family, Sample, Snapshot, families, text_of

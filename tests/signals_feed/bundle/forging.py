@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.signals_feed.honest_engine import Entry
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, sign
 from transparency.keys import KeyType, SigningKey
-from transparency.notes import Note, sign
 
 from .worlds import Signal, World, bundle_of, make_plan, numbered, signed, texts_of, written
 

@@ -24,9 +24,9 @@ from signals_feed.record import ms_of
 from tests.signals_feed.honest_engine import START_MS, HonestEngine, Plan, iso
 from tests.signals_feed.test_judge import story, tick
 from transparency import merkle
+from transparency.checkpoints import sign
 from transparency.keys import KeyType, SigningKey
 from transparency.merkle import Place
-from transparency.notes import sign
 
 from .forging import ACTS, COVERS, Cover, forge
 from .worlds import Signal, Verdict, World, make_world, verify, verify_alone

@@ -28,10 +28,9 @@ from signals_feed.ledger.ledger import canonical
 from signals_feed.record import Payload, ms_of
 from tests.signals_feed.honest_engine import START_MS, Entry, HonestEngine, Plan, half_away, iso
 from transparency import merkle
-from transparency.checkpoints import Checkpoint
+from transparency.checkpoints import Checkpoint, Note, sign
 from transparency.keys import KeyType, SigningKey
 from transparency.merkle import Place, leaf_hash
-from transparency.notes import Note, sign
 
 PUBLISHERS = 3
 CAUSES = 5

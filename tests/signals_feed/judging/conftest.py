@@ -9,13 +9,13 @@ from core.clock import now_ms
 from instruments.models import Instrument
 from signals_feed import closing
 from signals_feed.bundle.writing import windows
-from signals_feed.checking import check_signals
 from signals_feed.closing import Ending, write_endings
 from signals_feed.contradictions import by_windows, contradictions
 from signals_feed.exits import Tick
 from signals_feed.judging.reading import read_records
 from signals_feed.models import Signal
 from signals_feed.record import Payload
+from signals_feed.result_checks import check_signals
 from tests.factories import make_calendar, make_instrument
 
 from .watched_engine import TAPE

@@ -20,7 +20,7 @@ from instruments.models import Instrument, WithheldSource
 from instruments.saving import hand_on_again, withhold
 from market import runtime as market
 from market.engine import SeriesEnding
-from market.engine.importing.storing import keep_quote
+from market.engine.importing.importer import keep_quote
 from market.engine.venues.time_base import ANSWERED_MS
 from market.prices import HistoryMinute, PriceBar
 from market.prices.records import Tick, TickAccepted
@@ -427,7 +427,7 @@ def test_first_arm_waits_for_the_venue_to_say_what_time_it_is_but_not_for_ever(
 ) -> None:
     async def act(watched: WatchedEngine) -> None:
         clock.shift(3 * HOUR_MS / 1000)
-        watched.engine.feed_state("push").told_ms, watched.ahead_ms = 0, ahead_ms or 0
+        watched.engine.feed_state("push").source_ms, watched.ahead_ms = 0, ahead_ms or 0
         story = Story(watched, clock)
         await story.begin()
         await story.wait(CLOCK_AWAITED_MS - 1)

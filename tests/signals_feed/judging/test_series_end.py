@@ -126,7 +126,7 @@ def test_quote_by_a_clock_behind_ours_publishes_if_its_number_is_of_after_the_ch
         watched.tick(1.0851, 1.0853, NOON_MS)
         await watched.settle()
         await reprice(watched, "demo")
-        watched.engine.feed_state("demo").told(NEVER_MS, HOUR_MS)
+        watched.engine.feed_state("demo").note_time(NEVER_MS, HOUR_MS)
         tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + 1 - HOUR_MS, 1.0)
         assert watched.engine.accept(tick, NOON_MS + 1, "demo") is None
         watched.runner.publish()

@@ -93,7 +93,7 @@ class WatchedEngine:
     def run_ahead(self, ms: int) -> None:
         """Its clock is so far ahead of the source's."""
         self.ahead_ms = ms
-        self.engine.feed_state("push").told(NEVER_MS, ms)
+        self.engine.feed_state("push").note_time(NEVER_MS, ms)
 
     def now_ms(self) -> int:
         return clock.now_ms()

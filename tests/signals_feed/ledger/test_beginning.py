@@ -11,7 +11,7 @@ from django.utils import timezone
 from core.known_rules import known_rules
 from market.models import EngineState
 from market.store.lease import own_name
-from signals_feed.ledger.beginning import begin_when_known, have_begun
+from signals_feed.ledger.new_rules import begin_when_known, have_begun
 from status.models import ProcessReport
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]

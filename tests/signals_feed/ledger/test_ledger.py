@@ -19,7 +19,6 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from core.times import epoch_ms_after
-from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.closing import Closing, close_signal
 from signals_feed.contradictions import contradictions
 from signals_feed.exits import TARGET
@@ -30,6 +29,7 @@ from signals_feed.ledger.verify import NotedHead, verify
 from signals_feed.marks import NO_EVIDENCE, Mark
 from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.publishing.actions import cancel, remove_demo
+from signals_feed.result_checks import ResultCheck, check_signals
 from signals_feed.rules import Quoted
 from tests.factories import NOON, make_account, make_signal, make_tiers, make_user
 from tests.signals_feed.published_signals import ASK, BID, close_at, make_published, make_published_by_name

@@ -20,11 +20,10 @@ from django.utils import timezone
 
 from accounts.models import Account, User
 from core.known_rules import known_rules
-from signals_feed.checking import ResultCheck, check_signals
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge
-from signals_feed.ledger import beginning
+from signals_feed.ledger import new_rules
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.ledger.ledger import (
     AT_ONCE,
@@ -45,6 +44,7 @@ from signals_feed.marks import PUBLISHED_LATE, Mark
 from signals_feed.models import Evidence, RulesBegun, Signal
 from signals_feed.publishing.actions import remove_demo
 from signals_feed.record import Payload, iso, ms_of
+from signals_feed.result_checks import ResultCheck, check_signals
 from tests.factories import RESULT, closed_terms, make_account, make_tiers, make_user
 from tests.signals_feed import filled_signals
 from tests.signals_feed.published_signals import ASK, BID, TERMS, close_at, make_published
@@ -136,7 +136,7 @@ def test_losers_do_not_count_nowhere_because_rules_begin_otherwise(
     monkeypatch.setattr(known_rules, "asked", [lambda: 2])
     close_at(make_published(published_at=(ahead := timezone.now() + timedelta(seconds=9))), BID, ASK)
     if not forgery.startswith("INSERT"):
-        beginning.begin_when_known()
+        new_rules.begin_when_known()
         assert RulesBegun.objects.get().begun_at == ahead
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(forgery)

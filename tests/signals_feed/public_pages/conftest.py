@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from market import runtime as market
-from signals_feed.checked import checked_marks, checked_results
+from signals_feed.publisher_checks import checked_marks, checked_results
 from signals_feed.publishers.lookup import scorecards
 from tests.factories import make_instrument
 

@@ -20,7 +20,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from signals_feed.bundle import building
 from signals_feed.ledger.ledger import LedgerEntry, signer
-from signals_feed.ledger.witnessed import witnessed_before_end
+from signals_feed.publisher_checks import witnessed_before_end
 from signals_feed.publishing.actions import remove_demo
 from tests.factories import make_account, make_user
 from tests.signals_feed.bundle.worlds import Verdict, verify
@@ -32,10 +32,9 @@ from tests.signals_feed.published_signals import (
     make_published,
     make_published_by_name,
 )
+from transparency.checkpoints import Note, WitnessAddress, sign
 from transparency.keys import KeyType, SigningKey
 from transparency.models import Cosignature, SignedCheckpoint
-from transparency.notes import Note, sign
-from transparency.offers import WitnessAddress
 
 pytestmark = [pytest.mark.django_db, pytest.mark.services]
 WITNESS = SigningKey.make("witness.example", KeyType.COSIGNATURE)

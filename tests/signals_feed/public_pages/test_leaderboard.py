@@ -16,11 +16,11 @@ from accounts.deletion import delete_account
 from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.api.publishers import record_of
-from signals_feed.checked import checked_results
 from signals_feed.figures import tone
 from signals_feed.models import RulesBegun, Signal
-from signals_feed.publishers.episodes import ENOUGH
+from signals_feed.publisher_checks import checked_results
 from signals_feed.publishers.lookup import PER_PAGE, find, read_page, scorecards
+from signals_feed.publishers.record import ENOUGH
 from signals_feed.publishers.standings import ORDERS, Standings, kept_standings
 from tests.factories import NOON, make_account, make_signal, make_user, put_quote
 from tests.signals_feed.published_signals import (

@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from signals_feed.checked import CheckedResults
 from signals_feed.public_pages.publisher import COLOURS, draw_scorecard
+from signals_feed.publisher_checks import CheckedResults
 from signals_feed.publishers.lookup import Publisher, scorecards
 from tests.factories import NOON, make_signal, make_user
 from tests.signals_feed.published_signals import make_filled, make_lucky

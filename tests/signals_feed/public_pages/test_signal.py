@@ -12,15 +12,15 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from signals_feed import checked
+from signals_feed import publisher_checks
 from signals_feed.api.proof import look_up_proof
-from signals_feed.checking import check_signals
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.marks import Mark
 from signals_feed.models import Evidence, Signal
 from signals_feed.public_pages.ledger import MOST_ASKED
 from signals_feed.public_pages.signal import in_digits
 from signals_feed.publishing.actions import cancel
+from signals_feed.result_checks import check_signals
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user, put_quote
 from tests.signals_feed.published_signals import close_at, make_published
@@ -231,7 +231,7 @@ def test_publisher_is_not_checked_again_at_once_but_seconds_after_the_next_fill_
     with count_queries() as asked:
         assert of_publisher() == {"recorded_here": 3}
     assert len(asked) == 1, asked
-    monkeypatch.setattr(checked, "AGAIN_S", 0)
+    monkeypatch.setattr(publisher_checks, "AGAIN_S", 0)
     assert of_publisher() == {"recorded_here": 4}
     with count_queries() as asked:
         of_publisher()

@@ -8,15 +8,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from signals_feed.publishers.episodes import (
-    EDGE,
-    HEIGHT,
-    MOST_POINTS,
-    WIDTH,
-    EquityCurve,
-    EquityPicture,
-    draw,
-)
+from signals_feed.publishers.record import EDGE, HEIGHT, MOST_POINTS, WIDTH, EquityCurve, EquityPicture, draw
 from tests.factories import NOON
 
 

@@ -122,7 +122,7 @@ def test_of_two_who_decide_the_second_is_told(ada: Account, boss: User) -> None:
     request = asked(ada)
     other = PublisherRequest.objects.get(pk=request.pk)
     accept_request(request, by=boss)
-    with pytest.raises(PublisherRequestRefused, match="already decided"):
+    with pytest.raises(PublisherRequestRefused, match="already been decided"):
         decline_request(other, "No.", by=boss)
 
 

@@ -6,9 +6,8 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from transparency.checkpoints import Note, NoteRefused, OfferRefused
 from transparency.keys import KeyRefused
-from transparency.notes import Note, NoteRefused
-from transparency.offers import OfferRefused
 from transparency.witness import KEY, Witness, WitnessApp, key_in
 
 

@@ -61,7 +61,7 @@ def test_line_that_is_always_slow_is_no_clock_that_is_ahead(ahead_ms: int) -> No
 def test_other_time_than_ours_is_doubted_until_three_events_agree() -> None:
     events = [(n, 3_600_000 + n) for n in range(AGREEING)]
     first, last = heard(*events[:-1]), heard(*events)
-    assert (first.is_known, first.is_doubted, first.told_ms) == (False, True, 0)
+    assert (first.is_known, first.is_doubted, first.source_ms) == (False, True, 0)
     assert (last.is_known, last.is_doubted, last.ahead_ms) == (True, False, 3_600_000)
 
 

@@ -14,8 +14,8 @@ import pytest
 from core.http import HttpFailed
 from market.engine.venues.kraken import KrakenFeed
 from market.engine.venues.oanda import OandaFeed
+from market.engine.venues.venue_feed import MAX_BYTES
 from market.engine.venues.venue_history import MinutesRequest
-from market.engine.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
 from tests.local_http import Request
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running

@@ -9,9 +9,8 @@ from contextlib import suppress
 from socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 from typing import cast
 
-from market.streams.hub.backlog import ReplaceablePublication
 from market.streams.hub.hub import Hub
-from market.streams.hub.subscribers import Subscriber
+from market.streams.hub.subscribers import ReplaceablePublication, Subscriber
 from serving.websocket.connection import NO_DESCRIPTOR, ConnectionWatcher, payloads
 
 

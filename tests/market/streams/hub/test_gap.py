@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from market.streams.hub.hub import AT_ONCE
-from market.streams.numbered_stream import NumberedStream
+from market.streams.market_streams import NumberedStream
 from market.streams.protocol.messages import ALL, MARKET, ORDERFLOW
 from market.streams.resume import LastSent
 from market.streams.wire import SEQ, OutgoingFrame

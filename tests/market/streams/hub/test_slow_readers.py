@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from market.streams.hub import backlog
-from market.streams.hub.backlog import MOST_FRAMES
+from market.streams.hub import subscribers
 from market.streams.hub.hub import FEW, replay
-from market.streams.hub.subscribers import Subscriber
+from market.streams.hub.subscribers import MOST_FRAMES, Subscriber
 from serving.websocket.connection import frame
 from tests.patience import PATIENCE_S
 
@@ -46,7 +45,7 @@ def read_all(case: HubCase, connection: RecordedConnection) -> list[str]:
 def test_it_may_be_paused_again_while_it_catches_up(case: HubCase) -> None:
     _, connection = make_slow(case)
     for text in ("a", "b"):
-        case.say(text * (backlog.PORTION_BYTES + 1))
+        case.say(text * (subscribers.PORTION_BYTES + 1))
         case.turn()
     connection.read()
     connection.is_full = True

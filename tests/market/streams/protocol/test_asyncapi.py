@@ -21,7 +21,7 @@ from market.streams.protocol.messages import (
     StreamRefused,
 )
 from market.streams.protocol.reading import read
-from market.streams.protocol.replies import CONTROLS
+from market.streams.protocol.subscriptions import CONTROLS
 from news.stream import CHANNEL as NEWS
 from signals_feed.stream import CHANNEL as SIGNALS
 

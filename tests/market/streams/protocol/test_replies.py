@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from core.plain_json import encode
-from market.streams.protocol import replies
+from market.streams.protocol import subscriptions
 from market.streams.protocol.messages import (
     CLOSES,
     REFUSALS,
@@ -46,27 +46,30 @@ def told(frame: Any) -> dict[str, Any]:
     ("frame", "text"),
     [
         (
-            replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
+            subscriptions.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
             '{"type":"subscribed","stream":"market","symbols":["EURUSD"],'
             '"rejected":[{"symbol":"NOPE","code":"symbol_not_found"}],"id":7',
         ),
         (
-            replies.subscribed("orderflow", ["*"], [], NOW_MS),
+            subscriptions.subscribed("orderflow", ["*"], [], NOW_MS),
             '{"type":"subscribed","stream":"orderflow","symbols":["*"],"rejected":[]',
         ),
         (
-            replies.Unsubscribed(symbols=["EURUSD"], id="a", time=NOW_MS),
+            subscriptions.Unsubscribed(symbols=["EURUSD"], id="a", time=NOW_MS),
             '{"type":"unsubscribed","symbols":["EURUSD"],"id":"a"',
         ),
-        (replies.Unsubscribed(symbols=[], time=NOW_MS), '{"type":"unsubscribed","symbols":[]'),
-        (replies.Listed(symbols=["*"], id=0, time=NOW_MS), '{"type":"subscriptions","symbols":["*"],"id":0'),
-        (replies.Listed(symbols=[], time=NOW_MS), '{"type":"subscriptions","symbols":[]'),
-        (replies.Pong(id=7, time=NOW_MS), '{"type":"pong","id":7'),
-        (replies.Pong(time=NOW_MS), '{"type":"pong"'),
-        (replies.Heartbeat(time=NOW_MS), '{"type":"heartbeat"'),
-        (replies.Notice(code="restarting", time=NOW_MS), '{"type":"notice","code":"restarting"'),
+        (subscriptions.Unsubscribed(symbols=[], time=NOW_MS), '{"type":"unsubscribed","symbols":[]'),
         (
-            replies.Gap(symbols=["A", "B"], epoch="e2", positions={"A": 7, "B": 0}, time=NOW_MS),
+            subscriptions.Listed(symbols=["*"], id=0, time=NOW_MS),
+            '{"type":"subscriptions","symbols":["*"],"id":0',
+        ),
+        (subscriptions.Listed(symbols=[], time=NOW_MS), '{"type":"subscriptions","symbols":[]'),
+        (subscriptions.Pong(id=7, time=NOW_MS), '{"type":"pong","id":7'),
+        (subscriptions.Pong(time=NOW_MS), '{"type":"pong"'),
+        (subscriptions.Heartbeat(time=NOW_MS), '{"type":"heartbeat"'),
+        (subscriptions.Notice(code="restarting", time=NOW_MS), '{"type":"notice","code":"restarting"'),
+        (
+            subscriptions.Gap(symbols=["A", "B"], epoch="e2", positions={"A": 7, "B": 0}, time=NOW_MS),
             '{"type":"gap","symbols":["A","B"],"epoch":"e2","positions":{"A":7,"B":0}',
         ),
     ],
@@ -82,7 +85,7 @@ def test_subscribed_says_where_the_numbers_go_on_and_what_was_recovered() -> Non
         ({"unrecovered": []}, {"recovered": True}),
         ({"unrecovered": ["EURUSD"]}, {"recovered": False, "unrecovered": ["EURUSD"]}),
     ):
-        reply = told(replies.subscribed("market", ["EURUSD"], [], NOW_MS, **numbers, **unrecovered))
+        reply = told(subscriptions.subscribed("market", ["EURUSD"], [], NOW_MS, **numbers, **unrecovered))
         known = ("type", "stream", "symbols", "rejected", "time")
         assert {name: value for name, value in reply.items() if name not in known} == numbers | recovered
 

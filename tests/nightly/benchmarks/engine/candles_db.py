@@ -88,7 +88,7 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[C
 def write_plainly(rows: list[CandleToWrite]) -> None:
     """As one would with Django alone."""
     from core.times import moment
-    from instruments.sources import is_simulated
+    from instruments.facts import is_simulated
     from market.models import Candle
     from market.store.candle_rows import PRICES
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts, catalogue
-from instruments.sources import PUSH
+from instruments.facts import PUSH
 from market.engine.admission import FeedChoice, FeedState, reason_to_refuse
 from market.engine.bus.journal import encode
 from market.engine.engine import Engine

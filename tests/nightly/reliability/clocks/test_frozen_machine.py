@@ -86,12 +86,14 @@ class Whole(NamedTuple):
 
 def unmarked(heard: Sequence[Heard]) -> list[Heard]:
     """Ticks that were old when they came, of clients who had not been told at a later time to expect such."""
-    found, told_ms = [], 0
+    found, source_ms = [], 0
     for each in heard:
         if each.code == STALE:
-            told_ms = each.frame["time"]
+            source_ms = each.frame["time"]
         elif (
-            "bid" in each.frame and each.at_ms - each.frame["time"] > OLD_MS and each.frame["time"] > told_ms
+            "bid" in each.frame
+            and each.at_ms - each.frame["time"] > OLD_MS
+            and each.frame["time"] > source_ms
         ):
             found.append(each)
     return found

@@ -15,8 +15,8 @@ from core.clock import now_ms
 from core.times import MINUTE_MS, epoch_ms
 from market.prices import interval_start
 from signals_feed.contradictions import contradictions
-from signals_feed.ledger.beginning import have_begun
 from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.new_rules import have_begun
 from signals_feed.ledger.verify import verify
 from signals_feed.marks import Mark
 from signals_feed.models import Signal

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
 
-from market.engine.venues.websocket_feed import WebSocketFeed
+from market.engine.venues.venue_feed import WebSocketFeed
 
 from .venue import FakeVenue, Visit, make_pace
 

@@ -68,7 +68,7 @@ class Followed:
 
     def arm(self, asked: Sequence[str]) -> Decision:
         self.unwritten = tuple(self._arming(each) for each in asked)
-        # Before its fill, a cancellation ends it at its arm: nobody may find the one without the other.
+        # Before its fill, a cancellation ends it at its arm, and both become visible together.
         return Decision(self.id, self.unwritten, is_unfilled=self.walk is None and CANCEL in asked)
 
     def armed(self, *, are_written: bool) -> Decision | None:

@@ -1,29 +1,38 @@
-"""The marks of a publisher's results, checked against evidence and ledger a short while ago."""
+"""The marks of a publisher's results, as checked a short while ago against evidence and ledger, and which of
+their signals a witness saw before they ended."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import OuterRef, Subquery
 
+<<<<<<< HEAD:signals_feed/checked.py
 from core.cached import Cached
 from signals_feed.checking import check_signals
+=======
+from core.kept import Kept
+from core.times import read_iso
+>>>>>>> names_b:signals_feed/publisher_checks.py
 from signals_feed.ledger.ledger import LedgerEntry
-from signals_feed.ledger.witnessed import witnessed_before_end
 from signals_feed.marks import Mark
 from signals_feed.models import Signal
+from signals_feed.publishers.lookup import Publisher
 from signals_feed.record import CLOSE, PUBLISH
-
-from .publishers.lookup import Publisher
+from signals_feed.result_checks import check_signals
+from transparency.models import SignedCheckpoint
 
 # A check of one publisher computes no more than this, however long they have published.
 MOST_CHECKED = 500
-# A result never changes. This is how soon a visitor sees that somebody changed it all the same.
+# A result never changes. If it is tampered with, a visitor sees that after this long.
 FRESH_S = 300
 # And this is how soon after a new one, however many come.
 AGAIN_S = 5
@@ -65,7 +74,7 @@ class CheckedPublishers:
         counts = publisher.filled, publisher.closed
         kept = self._get(publisher.user_id)
         is_same = kept.last is not None and kept.last[1:] == counts
-        # Not under the lock: others need not wait for what is about somebody else.
+        # Not under the lock: others need not wait for another publisher's figures.
         check = kept.get(
             FRESH_S if is_same else AGAIN_S, lambda _: PublisherCheck(check_publisher(publisher), *counts)
         )
@@ -133,3 +142,33 @@ class CheckedSignals:
 
 
 checked_results, checked_marks = CheckedPublishers(), CheckedSignals()
+
+
+def witnessed_before_end(entries: Collection[LedgerEntry]) -> dict[UUID, bool | None]:
+    """Of the signals that these publish or close. None for one that is active, until a witness sees it."""
+    of = {kind: {each.signal: each for each in entries if each.kind == kind} for kind in (PUBLISH, CLOSE)}
+    seen = _seen_at([each.position for each in of[PUBLISH].values()])
+    return {pk: _is_before(seen.get(each.position), of[CLOSE].get(pk)) for pk, each in of[PUBLISH].items()}
+
+
+def _seen_at(positions: Collection[int]) -> dict[int, datetime]:
+    """When a witness first cosigned a ledger with these entries."""
+    found: dict[int, datetime] = {}
+    entries = LedgerEntry.objects.filter(position__in=positions)
+    for witness in settings.WITNESSES:
+        covering = SignedCheckpoint.objects.of_current_log().filter(
+            cosignatures__witness=str(witness.key), size__gte=OuterRef("position")
+        )
+        first = covering.order_by("size").values("cosignatures__first_at")[:1]
+        for position, at in entries.annotate(at=Subquery(first)).values_list("position", "at"):
+            if at is not None:
+                found[position] = min(at, found.get(position, at))
+    return found
+
+
+def _is_before(seen_at: datetime | None, close: LedgerEntry | None) -> bool | None:
+    if close is None:
+        return None if seen_at is None else True
+    written = json.loads(close.payload)
+    # Entries of before do not say when they were written.
+    return seen_at is not None and seen_at < read_iso(written.get("written", written["closed_at"]))
