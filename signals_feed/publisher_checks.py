@@ -19,7 +19,6 @@ from django.db.models import OuterRef, Subquery
 from core.cached import Cached
 from signals_feed.checking import check_signals
 =======
-from core.kept import Kept
 from core.times import read_iso
 >>>>>>> names_b:signals_feed/publisher_checks.py
 from signals_feed.ledger.ledger import LedgerEntry
