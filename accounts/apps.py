@@ -26,7 +26,7 @@ class AccountsConfig(AppConfig):
         for changing in (factors, mails):
             for changed in changing.KINDS:
                 changed.connect(changing.publish_change)
-        authenticator_used.connect(factors.tell_of_recovery_code)
+        authenticator_used.connect(factors.mail_recovery_code_use)
         post_delete.connect(end_page_sessions, sender=Session)
         # Disconnected clients find free slots on whichever process they reach next.
         draining.before_closing.append(open_streams.hand_over)

@@ -45,9 +45,9 @@ CONNECTIONS_CAP_LOOPBACK = env.switch("CONNECTIONS_CAP_LOOPBACK")
 ALLOW_PLAIN_HTTP = env.switch("ALLOW_PLAIN_HTTP")
 # After SIGTERM, /readyz answers 503 for this long before the port closes, so that a proxy notices.
 DRAIN_S = env.number("DRAIN_S", 5.0 if PRODUCTION else 0.0)
-# After that a process may take so long to stop.
+# After that, the longest time that a process may take to stop.
 STOP_WITHIN_S = env.number("STOP_WITHIN_S")
-# Of core/deadlines.py.
+# Read by core/deadlines.py.
 DEADLINES_TIMES = env.number("DEADLINES_TIMES")
 
 # The figures for Prometheus are at /metrics with this token, or on a port that no proxy forwards; 0 is none.
@@ -151,14 +151,14 @@ DATABASES: dict[str, dict[str, Any]] = {
         times=DEADLINES_TIMES,
     )
 }
-# While the database is away, known keys and open streams go on for so long, and a revocation may be as late.
+# While the database is away, known keys and open streams work for this long, and a revocation may be as late.
 KEYS_TRUSTED_FOR_S = env.number("KEYS_TRUSTED_FOR_S")
 # The longest that a migration waits for a table in use, because all later queries wait behind it.
 MIGRATION_LOCK_MS = env.whole("MIGRATION_LOCK_MS")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Attempts to log in and codes that were used: in the memory of a process they would count for it alone. What
-# falls out of a full cache could be tried again, so it is large.
+# Attempts to log in and used codes: in memory they would count for one process only. It is large, because
+# what a full cache drops could be tried again.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -170,7 +170,7 @@ CACHES = {
 REDIS_URL = env.text("REDIS_URL")
 REDIS_PREFIX = env.text("REDIS_PREFIX")
 # A Redis of its own for the market's ticks, and a replica of it from which the processes here read.
-# Wake-ups between processes, and nothing else: ticks never pass it, and the outbox has what it loses.
+# Only wake-ups between processes: ticks never pass it, and the outbox has what it loses.
 CHANNEL_LAYERS = {"default": channel_layer(REDIS_URL, REDIS_PREFIX, within_s=0.5 * DEADLINES_TIMES)}
 BUS_REDIS_URL, BUS_REPLICA_URL = env.text("BUS_REDIS_URL"), env.text("BUS_REPLICA_URL")
 if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
@@ -182,7 +182,7 @@ if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
 LEDGER_ORIGIN = env.text("LEDGER_ORIGIN")
 # Each checkpoint is offered to them, and they cosign it.
 WITNESSES = env.parsed("WITNESSES") or []
-# What the command `witness` is called, and the keys of the logs that it follows.
+# The name of the command `witness`, and the keys of the logs that it follows.
 WITNESS_NAME = env.text("WITNESS_NAME")
 WITNESSED_LOGS = env.parsed("WITNESSED_LOGS") or []
 
@@ -193,11 +193,11 @@ PUBLICATIONS_PER_MINUTE = env.whole("PUBLICATIONS_PER_MINUTE")
 ACTIVE_SIGNALS_PER_PUBLISHER = env.whole("ACTIVE_SIGNALS_PER_PUBLISHER")
 DEMO_SEED = env.whole("DEMO_SEED")
 CANDLE_PRICE = env.text("CANDLE_PRICE")
-# A tick may come so long after the end of its minute, unless a later one came first.
+# How long after the end of its minute a tick may come, unless a later one came first.
 CLOSE_GRACE_MS = env.whole("CLOSE_GRACE_MS")
-# A fill waits at least so long after it was asked for.
+# The shortest wait between a request and its fill.
 FILL_AFTER_MS = env.whole("FILL_AFTER_MS")
-# The market's time stays in order when the machine's clock is set. Off only where tests move that clock.
+# Keeps the market's time steady when the machine's clock is set. Off only in tests that move that clock.
 STEADY_CLOCK = env.switch("STEADY_CLOCK")
 
 # The feeds. An instrument names those that serve it, as its source and its fallback.
@@ -238,14 +238,14 @@ CANDLE_DAYS = {
 ARCHIVE = env.switch("ARCHIVE")
 ARCHIVE_DIR = VAR_DIR / env.text("ARCHIVE_DIR", "archive")
 ARCHIVE_DAYS = env.whole("ARCHIVE_DAYS")
-# Not on a disk but in a bucket, of Amazon S3 or of a store that speaks its protocol: its name and a prefix.
+# Stored in a bucket instead of on disk, of Amazon S3 or a compatible store: its name and a prefix.
 ARCHIVE_S3_URL: tuple[str, str] | None = env.parsed("ARCHIVE_S3_URL")
 ARCHIVE_S3_ENDPOINT = env.text("ARCHIVE_S3_ENDPOINT")
 ARCHIVE_S3_REGION = env.text("ARCHIVE_S3_REGION")
 ARCHIVE_S3_KEY_ID = env.text("ARCHIVE_S3_KEY_ID")
 ARCHIVE_S3_SECRET = env.text("ARCHIVE_S3_SECRET")
 
-# Models that score headlines and write summaries besides the built-in one. None is asked unless it is named.
+# Models that score headlines and write summaries besides the built-in one. None is used unless it is named.
 SENTIMENT_MODEL = env.text("SENTIMENT_MODEL")
 # A directory with model.onnx, tokenizer.json and config.json, for which the extra `onnx` is needed.
 ONNX_MODEL_DIR = env.text("ONNX_MODEL_DIR")
@@ -295,11 +295,11 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/settings/keys"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
-# Under these the service itself does things; operators have a blank in theirs.
+# The service itself acts under these names; those of operators contain a blank.
 ACCOUNT_USERNAME_BLACKLIST = ["demo", "market", "operator", "staff", "support", "system", "tickwire"]
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 vars().update(env.parsed("EMAIL_URL"))
-# Otherwise the pages that need mails are closed, and an address is taken as it is.
+# Otherwise the pages that need mails are closed, and addresses need no confirmation.
 MAILS_ARE_SENT = not env.parsed("EMAIL_URL")["EMAIL_BACKEND"].endswith("dummy.EmailBackend")
 ACCOUNT_EMAIL_VERIFICATION = "none" if not MAILS_ARE_SENT else "mandatory" if PRODUCTION else "optional"
 # A mail when the password, an address or a second factor changes, which a stranger may have done.
@@ -327,7 +327,7 @@ MFA_ALLOW_UNVERIFIED_EMAIL = not (PRODUCTION and MAILS_ARE_SENT)
 # The seconds to wait for a mail server that does not answer.
 EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT")
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
-# Where users reach the operator; empty where they cannot.
+# Where users reach the operator; empty if there is no address.
 CONTACT_EMAIL = env.parsed("CONTACT_EMAIL")
 
 SESSION_ENGINE = "accounts.login.sessions"
@@ -445,7 +445,7 @@ UNFOLD: dict[str, Any] = {
     "DASHBOARD_CALLBACK": "config.back_office_pages.dashboard",
 }
 
-# allauth's forms in the words of this site.
+# allauth's forms with the texts of this site.
 ACCOUNT_FORMS = {
     "login": "accounts.login.forms.LoginForm",
     "signup": "accounts.login.forms.SignupForm",

@@ -1,4 +1,4 @@
-"""What strangers see first: what the service is, what it costs, and what search engines may read."""
+"""The public pages: the first page, prices, texts, and robots.txt."""
 
 from collections.abc import Iterable
 from itertools import chain, zip_longest
@@ -29,7 +29,7 @@ class Offer(NamedTuple):
     price: str
     is_yours: bool
     step: str
-    """What leads to it: words for a button."""
+    """The text of the button that leads to it."""
     request: str
     """The form that asks for it."""
 
@@ -124,7 +124,7 @@ def about(request: HttpRequest) -> HttpResponse:
 
 
 def uptime_of_days() -> float | None:
-    """None for a service that is too young to speak of days."""
+    """None for a service that is too young for a figure in days."""
     seen = seen_now()
     return seen.uptime_percent if len(seen.days) > LEAST_DAYS else None
 
@@ -164,7 +164,7 @@ def first_text(name: str) -> str:
 
 
 def write_first_texts(using: str, apps: Any, **_: Any) -> None:
-    """After migrations, where a text is missing. Later versions leave it as it is."""
+    """Adds missing texts after migrations. Existing texts stay as they are."""
     try:
         texts = apps.get_model("pages", "SiteText")._default_manager.using(using)
     except LookupError:
@@ -176,6 +176,6 @@ def write_first_texts(using: str, apps: Any, **_: Any) -> None:
 @require_safe
 def site_text(request: HttpRequest, name: str) -> HttpResponse:
     text = get_object_or_404(SiteText, name=name)
-    # Staff link to wherever they like.
+    # Links in texts of staff may lead anywhere.
     shown = render_markdown(text.body, address=lambda link: link)
     return render(request, "front/text.html", {"text": text, "shown": shown})

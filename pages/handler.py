@@ -1,8 +1,8 @@
 """Pages, on Django's own handler: each is made in one of a few threads, and sent while that makes the
 next.
 
-Whether a client may send a large body is settled before it is read: Django would read all of it before it
-asks who sent it."""
+Whether a client may send a large body is decided before it is read: Django would read all of it before
+authenticating."""
 
 import asyncio
 import threading
@@ -111,7 +111,7 @@ class PageThreads:
             try:
                 loop.call_soon_threadsafe(finish, 0.0 if ended.exception() else ended.result())
             except RuntimeError:
-                # The loop has ended, and so have all who waited on it.
+                # The loop has ended, and with it all waiting pages.
                 self._free.append(thread)
 
         thread.submit(end_page).add_done_callback(is_idle)
@@ -180,7 +180,7 @@ class PageHandler(ASGIHandler):
             await self._finish(at_once, send)
             return
         try:
-            # Done before it has a thread, so that a slow sender keeps no other client waiting.
+            # Reads the body before taking a thread, so that a slow sender does not delay other clients.
             body = await self.read_body(receive)
         except RequestAborted:
             return
@@ -203,7 +203,7 @@ class PageHandler(ASGIHandler):
         if is_import(scope["path"]) and may_be_large(scope) and not await self._knows(scope, staff=True):
             raise StaffOnly(max=MOST_BODY_BYTES)
         if scope["path"] == METRICS_PATH:
-            # There is one thread for them, for which strangers would keep operators waiting.
+            # They have one thread, which strangers could keep busy.
             return refuse_metrics(header(scope, b"authorization") or "")
         if (file := await self._static_files.serve(scope)) is not None:
             return file
@@ -237,14 +237,14 @@ class PageHandler(ASGIHandler):
             async with threads.lease(worked):
                 if await has_left(receive):
                     return None
-                # It may have been made while this one waited.
+                # Another page may have made it while this one waited.
                 return kept_pages.get(scope) or await self._respond(scope, body)
         finally:
             body.close()
 
     async def _respond(self, scope: dict[str, Any], body: Any) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))
-        # Before anything is awaited: of many who ask at once, one makes it.
+        # Before the first await, so that only one of many simultaneous requests makes it.
         kept_pages.renew(scope)
         await signals.request_started.asend(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)
@@ -260,14 +260,14 @@ class PageHandler(ASGIHandler):
         return response  # type: ignore[no-any-return]
 
     async def _finish(self, response: HttpResponseBase, send: Any) -> None:
-        """Needs no thread, so that a slow reader keeps no other client waiting."""
+        """Needs no thread, so that a slow reader does not delay other clients."""
         await self.send_response(response, send)
         if response.streaming:
             await asyncio.to_thread(response.close)
 
 
 async def unless_database_stops(making: asyncio.Future[T]) -> T:
-    """A database that was stopped neither answers nor refuses. A page that waits for it keeps its thread,
+    """A suspended database neither answers nor refuses. A page that waits for it keeps its thread,
     which cannot be ended, but its client is refused."""
     while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
         if feed.is_database_away:

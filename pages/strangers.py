@@ -1,5 +1,5 @@
-"""What people who are not logged in cost: pages that are the same for all of them are kept for a few seconds,
-and an address gets only so much of the processor's time."""
+"""Limits the cost of visitors without a login: pages that are the same for all are cached for a few seconds,
+and each address has an allowance of processor time."""
 
 import math
 import time
@@ -33,7 +33,8 @@ def note_route(scope: dict[str, Any], request: HttpRequest) -> None:
         scope[ROUTE] = template_of(request.resolver_match.route)
     session = getattr(request, "session", None)
     if session is not None:
-        # What has been read of it. `get` would ask the database, which may be away and is for threads alone.
+        # Only what has been read already: `get` would query the database, which may be away and is only for
+        # threads.
         scope[USER] = vars(session).get("_session_cache", {}).get(SESSION_KEY)
 
 
@@ -125,7 +126,7 @@ class KeptPages:
             self._kept[key] = self._kept[key]._replace(kept_s=2 * KEPT_S)
 
     def put(self, scope: dict[str, Any], request: HttpRequest, response: HttpResponseBase) -> None:
-        """What cannot be kept takes the place of what was."""
+        """An answer that cannot be cached replaces the previous one."""
         key = key_of(scope)
         if key is None:
             return

@@ -77,7 +77,7 @@ def page_facts(facts: InstrumentFacts) -> dict[str, Any]:
 
 
 def coming_sessions(facts: InstrumentFacts, now_ms: int) -> list[tuple[int, int]] | None:
-    """Those of the next days, the present one with them. None where the market never closes."""
+    """Those of today and the next days. None if the market never closes."""
     if facts.hours.next_open(now_ms) is None:
         return None
     return list(facts.hours.sessions_between(now_ms, now_ms + COMING_MS))

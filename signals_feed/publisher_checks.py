@@ -15,12 +15,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import OuterRef, Subquery
 
-<<<<<<< HEAD:signals_feed/checked.py
 from core.cached import Cached
-from signals_feed.checking import check_signals
-=======
 from core.times import read_iso
->>>>>>> names_b:signals_feed/publisher_checks.py
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.marks import Mark
 from signals_feed.models import Signal

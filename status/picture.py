@@ -1,4 +1,4 @@
-"""The latency of the last hour as lines of an SVG, and what stands on its axes."""
+"""The latency of the last hour as lines of an SVG, with the labels of its axes."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -77,7 +77,7 @@ Measured = tuple[datetime, int]
 
 
 def pieces(points: Sequence[Measured]) -> Iterator[list[Measured]]:
-    """A line ends where a minute is missing: nothing is known of what lies between."""
+    """A line ends where a minute is missing."""
     piece: list[Measured] = []
     for at, value in points:
         if piece and at - piece[-1][0] > MINUTE:

@@ -117,7 +117,7 @@ component_watch = ComponentWatch()
 MINUTES_KEPT = timedelta(days=31)
 COMPONENT_MINUTES_KEPT = timedelta(days=91)
 LOOK_EVERY_S = 5.0
-# A process that looks later than this did not only have much to do.
+# A process that probes later than this was not merely busy.
 LATE_LOOK_S = 2 * LOOK_EVERY_S
 
 # Minutes that wait while the database is away; then the oldest are lost, and count as down.
@@ -185,7 +185,7 @@ class MinuteRecorder:
             self.looks.add(minute_ms, shares if look_ms < self._gone_ms else STOOD_STILL)
 
     async def note(self) -> None:
-        # After standing still, this may be the first to go on.
+        # After a standstill, this may be the first to continue.
         await self.look()
         await in_thread(self.write, now_ms())
 
@@ -209,7 +209,7 @@ class MinuteRecorder:
             ComponentMinute.objects.prune(at - COMPONENT_MINUTES_KEPT)
 
     def write_components(self, at: datetime, shares: Shares) -> None:
-        """And the minutes before that the database was away in."""
+        """Also writes the minutes in which the database was away."""
         if shares:
             self.waiting[at] = shares
             shares["feeds"] = component_watch.look_at_feeds()
@@ -227,7 +227,7 @@ def absent_since(at_ms: int) -> int | None:
 
 
 def missed_looks(since_s: float) -> list[float]:
-    """How long ago a process that stood still, and served no client, would have looked."""
+    """How long ago a process that stood still, and served no client, should have probed."""
     if since_s <= LATE_LOOK_S:
         return []
     return [number * LOOK_EVERY_S for number in range(1, int(since_s / LOOK_EVERY_S))]

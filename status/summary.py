@@ -31,7 +31,7 @@ YESTERDAY_KEPT_S = 600.0
 class ComponentDay(msgspec.Struct):
     day: str
     up_percent: float | None
-    """None where nothing was written down, or there was nothing to measure."""
+    """None if nothing was recorded, or there was nothing to measure."""
     down_minutes: float | None = None
 
     @property
@@ -72,7 +72,7 @@ def uptime_text(percent: float | None) -> str:
 
 
 class PastDays:
-    """What was written down about the days before today. It is many rows, so each day is asked for seldom."""
+    """The records of the days before today. They are many rows, so each day is queried seldom."""
 
     def __init__(self) -> None:
         self.forget()
@@ -123,14 +123,12 @@ def component_histories(now: datetime) -> Histories:
 
 
 class Span(NamedTuple):
-    """Of what was written down."""
-
     first: datetime
     end: datetime
 
 
 def with_minutes_before(rows: Rows, span: Span) -> tuple[Rows, Span]:
-    """Before components were looked at, minutes with an engine were written down: the price stream worked."""
+    """Before components were recorded, minutes with an engine were: the price stream worked."""
     ever = Minute.objects.first_at()
     # Of those of more than a month ago, the first alone is kept.
     first = None if ever is None else max(ever, midnight(span.end - timedelta(days=MONTH_DAYS - 1)))
@@ -172,7 +170,7 @@ def minutes_of(day: date, first: datetime, end: datetime) -> int:
 
 
 def up_percent(up: float, minutes: int) -> float:
-    """What was down for a moment is not rounded up to 100."""
+    """A short outage is not rounded up to 100."""
     percent = round(100 * up / minutes, 3)
     return percent if up >= minutes else min(percent, 99.999)
 

@@ -32,7 +32,7 @@ def look(before: summaries.Summary | None) -> summaries.Summary:
         return summaries.without_database(before)
 
 
-# The database is asked at most once in this time.
+# The database is queried at most once in this time.
 FRESH_S = 5.0
 summary_cache: Cached[summaries.Summary] = Cached()
 

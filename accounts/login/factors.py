@@ -75,7 +75,7 @@ def publish_change(
 
 
 @transaction.atomic
-def tell_of_recovery_code(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+def mail_recovery_code_use(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
     """A code can be copied from the owner's notes; the factor itself stays with the owner."""
     if authenticator.type != Authenticator.Type.RECOVERY_CODES:
         return

@@ -40,7 +40,7 @@ ON_PREFLIGHT = {
 }
 
 Body = bytes | tuple[bytes, ...]
-"""In pieces where joining them would copy much."""
+"""In pieces if joining them would copy much."""
 Content = Body | msgspec.Struct
 JSON = "application/json"
 WITHOUT_BODY = (204, 304)
@@ -147,7 +147,7 @@ class AlreadyDone(NamedTuple):
     at_s: float
     """By the performance counter."""
     standing: Any
-    """Of its account, which has been counted."""
+    """The counted standing of its account."""
 
 
 def already_done(scope: dict[str, Any]) -> AlreadyDone | None:

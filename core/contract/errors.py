@@ -27,7 +27,7 @@ LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 LENGTH = 16
 MADE_AT_ONCE = 256
 _made: list[bytes] = []
-# Else a fork would give out the same ones.
+# Otherwise a fork would issue the same ones.
 os.register_at_fork(after_in_child=_made.clear)
 
 
@@ -233,7 +233,7 @@ READ_ONLY, TOOK_TOO_LONG = "25006", ("25P03", "55P03")
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Answer:
-    """What DRF calls for a request that failed."""
+    """DRF calls it for a failed request."""
     view = context["view"]
     answer = answer_exception(error, view.headers[ID_HEADER])
     if answer.status == 401:

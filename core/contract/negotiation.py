@@ -1,4 +1,4 @@
-"""In which form a client takes an answer, and how many bodies that are sent bit by bit may be open."""
+"""Content negotiation, and how many streamed bodies may be open."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

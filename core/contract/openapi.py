@@ -1,4 +1,4 @@
-"""The OpenAPI document: which paths are in it, what stands around them, and how it is served."""
+"""The OpenAPI document: its paths, their shared parts, and how it is served."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache

@@ -181,7 +181,7 @@ class TimeParameter(QueryParameter):
 
 
 EARLIEST_SECONDS, LEAST_MS = 100_000_000, 100_000_000_000
-"""Between them a number is no time in milliseconds that anyone means, but one in seconds."""
+"""A number between them is meant as a time in seconds, not milliseconds."""
 EARLIEST_DAY = 19700101
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""

@@ -1,4 +1,4 @@
-"""The pages that are written for the site, each a template and what it is filled with."""
+"""The pages written for the site, each a template with its context."""
 
 import re
 from collections.abc import Callable
@@ -48,7 +48,6 @@ def in_one_line(text: str) -> SafeString:
 
 
 def address(link: str) -> str | None:
-    """The file stands beside the folder of the documents, which it names."""
     return address_of(link.removeprefix("docs/"), PurePosixPath())
 
 
@@ -76,7 +75,7 @@ def about_rest() -> tuple[Rendered, Rendered]:
 
 
 def with_code_anchors(text: Rendered) -> Rendered:
-    """The row that explains a code can be linked to: the pages of the endpoints do."""
+    """Gives the row of each code an anchor, to which the pages of the endpoints link."""
     html = re.sub(r"<tr>\s*<td><code>(\w+)</code></td>", r'<tr id="\1"><td><code>\1</code></td>', text.html)
     return text._replace(html=mark_safe(html))  # noqa: S308 - the renderer has escaped it
 

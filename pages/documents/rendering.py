@@ -1,4 +1,4 @@
-"""A Markdown text as HTML, with its headings, coloured code and what the search finds in it."""
+"""A Markdown text as HTML, with its headings, coloured code and passages for the search."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,7 +51,7 @@ def highlighted(text: str, language: str) -> SafeString:
 
 @lru_cache(maxsize=64)
 def lexer_of(language: str) -> Lexer | None:
-    """None for an unknown language: it is shown as it stands."""
+    """None for an unknown language, which is shown without colours."""
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
@@ -70,7 +70,7 @@ FIGURE_COLUMNS, FIGURE_CELL = 4, 42
 # Marks between which a benchmark or a test writes its results.
 COMMENT = re.compile(r"^<!-- .* -->$", re.MULTILINE)
 Address = Callable[[str], str | None]
-"""Where a relative link leads on the site; None if it leads to nothing that is served."""
+"""Where a relative link leads on the site; None if its target is not served."""
 
 
 class DocumentHeading(NamedTuple):
@@ -80,7 +80,7 @@ class DocumentHeading(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What stands below a heading, as plain text."""
+    """The text below a heading, without markup."""
 
     heading: DocumentHeading
     text: str
@@ -236,7 +236,7 @@ parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=PageRenderer).en
 # The project's own documents: docs/**/*.md under /docs, and the images that they show.
 FOLDER = settings.BASE_DIR / "docs"
 IMAGES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".webp": "image/webp"}
-# What lies beside the folder and has a page of its own.
+# Files beside the folder that have pages of their own.
 BESIDE = {
     "../CHANGELOG.md": "/docs/changelog",
     "../README.md": "/docs",

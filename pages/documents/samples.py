@@ -27,14 +27,14 @@ LANGUAGES = {
 
 
 WIDEST = 64
-"""Characters of a line that stand beside the description of an endpoint without being scrolled."""
+"""Characters of a line that fit beside the description of an endpoint."""
 
 
 class Call(NamedTuple):
     python: str
     javascript: str
     query: dict[str, str] = {}
-    """What the same request has in its address."""
+    """The address of the same request."""
 
 
 def listed(python: str, javascript: str, **query: str) -> Call:
@@ -108,7 +108,7 @@ CALLS = {
     ),
     "getArchiveFile": Call(
         'tickwire.download("{path}", ".")',
-        # A file is no JSON, which is what the client reads.
+        # The client reads only JSON, not files.
         'const name = "{path}";\n'
         "const file = await fetch(`${tickwire.url}/api/archive/${name}`, {\n"
         '  headers: { "X-API-Key": process.env.TICKWIRE_KEY },\n});\n'
@@ -188,7 +188,7 @@ class Tabs(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What the samples of a page are filled with."""
+    """The values in the samples of a page."""
 
     base: str
     ws: str
@@ -216,7 +216,7 @@ def open_symbol() -> str:
 
 
 def from_texts(name: str, label: str, texts: dict[str, str]) -> Tabs:
-    """Whatever language they are for, programs are installed by commands."""
+    """Programs are installed by commands, whatever their language."""
     written_in = SHELL if name == INSTALL else ""
     samples = [
         CodeSample(
@@ -284,7 +284,7 @@ for await (const frame of tickwire.{call}) {{
 """
 COMMAND = """tickwire --url {base} \\
   --key "$TICKWIRE_KEY" {call}"""
-# It needs no installation where Node is; without -w it would not wait for what follows.
+# It needs no installation with Node; without -w it would not wait for messages.
 WSCAT = """npx wscat -c {ws}{path} \\
   -H "X-API-Key: $TICKWIRE_KEY" -w 60 \\
   -x '{wanted}'"""

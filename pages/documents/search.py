@@ -1,5 +1,4 @@
-"""What the search of the documentation looks in, one list of passages that a browser loads once, and words
-that mean the same."""
+"""The index of the documentation's search, one list of passages that a browser loads once, and synonyms."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from .own_pages import OWN_PAGES
 from .rendering import Passage, Rendered
 from .samples import Filled
 
-# By which words readers look for a passage that does not use them, or not in its title.
+# Words that readers search for but that a passage, or its title, does not use.
 STREAMS = "streams websocket websockets ws"
 ALSO_CALLED = {
     "/docs#key": "token sign up register get a key",
@@ -81,7 +80,7 @@ class IndexRow(NamedTuple):
     names: str = ""
     """Of the parameters, fields and codes that it explains."""
     called: str = ""
-    """Other words for what it is about."""
+    """Synonyms."""
 
 
 @require_safe

@@ -48,7 +48,7 @@ def of_document(name: str) -> str:
     return first_paragraph(rendering.document(name).html)
 
 
-# What `try it` is filled with, so that a reader who only presses Send gets an answer.
+# The values of `try it`, so that a reader who only presses Send gets an answer.
 OWN_KEY_ONLY = {"Archive"}
 """The groups of endpoints that pages may not read."""
 LISTED_BY = {"id": "listSignals", "user": "listSignals", "path": "listArchive"}

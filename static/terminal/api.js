@@ -48,14 +48,14 @@ export class Failure extends Error {
 
 const pausing = new Set();
 
-/** The service is back: what waits for its next attempt need not wait longer. */
+/** The service is back: waiting requests are tried again now. */
 export function hurry() {
   for (const end of pausing) end();
 }
 
 const again = {};
 
-/** A module that an outage may be in the way of. Some browsers never ask again at an address that failed once. */
+/** Imports a module despite outages. Some browsers never retry an address that failed once. */
 export async function module(address) {
   try {
     return await import(address + (again[address] ?? ""));
@@ -78,7 +78,7 @@ export async function persist(attempt, isWanted) {
   return undefined;
 }
 
-/** A pause that the service asked for is kept. */
+/** Respects a pause that the service asked for. */
 async function pause(ms, askedS) {
   let end;
   const ended = new Promise((done) => (end = done));

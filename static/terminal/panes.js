@@ -1,4 +1,4 @@
-// What stands beside the watchlist: the chart, its order flow, the signals and the news.
+// The panes beside the watchlist: the chart, its order flow, the signals and the news.
 import { module, persist } from "./api.js";
 import { Chart } from "./chart/chart.js";
 import { fit } from "./chart/tools/fit.js";
@@ -68,7 +68,7 @@ export class Panes {
     if (stream === "flow") this.flow.streamIs(state);
   }
 
-  /** What the stream could not tell again, the service has summed up. */
+  /** The stream could not resume: loads the sums of the service. */
   miss(stream) {
     if (stream === "market") this.chart.reload();
     if (stream === "flow") this.flow.miss();

@@ -71,7 +71,7 @@ function streamReport({ stream, state, missed, began = [] }) {
 
 const isAnswering = (state) => state?.status === "live" && !state.isSilent;
 
-/** What is no longer of now says of when it is. */
+/** Stale prices show their age. */
 function look() {
   outage.look(connection);
   trading.look();
@@ -84,7 +84,7 @@ function begin(stream, symbols) {
   panes?.begin(stream, symbols);
 }
 
-/** The browser brings the page back as it was, which is not as things are. */
+/** The browser restored the page as it was, so it is out of date. */
 function restored() {
   panes?.restored();
   watchlist.load();
@@ -95,7 +95,7 @@ function isFresh(symbol) {
 }
 
 function choose(change) {
-  // What the address asked for in vain is of no interest any more.
+  // Drop what the address named but does not exist.
   for (const notice of document.querySelectorAll("[data-unknown]")) notice.remove();
   if (address.go(change)) show();
 }
@@ -110,7 +110,7 @@ function show() {
   panes?.show();
 }
 
-/** On a phone the list is longer than the window: what was tapped is to be seen. */
+/** On a phone the list is longer than the window, so scroll to the tapped row. */
 function tap(symbol, timeframe = shown.timeframe) {
   choose({ symbol, timeframe });
   if (isNarrow.matches) part("price").scrollIntoView({ block: "start", behavior: isStill.matches ? "auto" : "smooth" });
@@ -118,7 +118,7 @@ function tap(symbol, timeframe = shown.timeframe) {
 
 for (const each of timeframes) {
   each.addEventListener("change", () => {
-    // Only one that was chosen is remembered, and not what a signal was shown in.
+    // Only a chosen timeframe is remembered, not one in which a signal was shown.
     keep("timeframe", each.value);
     choose({ timeframe: each.value });
   });
@@ -135,7 +135,7 @@ show();
 async function addPanes() {
   const { Panes } = await import("./panes.js");
   panes = new Panes({ api, link, config, shown, timeframes, tap, isFresh, trading });
-  // Of some instruments the next price may be long in coming. Signals and order flow are asked for.
+  // The next price of some instruments may take long. Signals and order flow are requested.
   panes.hear({ ticks: [...early.values()], flows: [], signals: [] });
   for (const [stream, state] of Object.entries(connection.states)) panes.streamIs(stream, state);
   look();

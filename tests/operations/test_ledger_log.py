@@ -82,7 +82,7 @@ def test_rows_that_were_planted_in_the_log_are_told_and_a_new_log_ends_them(plan
         about = {"origin": signed.origin, "size": 10**9, "note": note}
         SignedCheckpoint.objects.create(**about, made_at=signed.made_at, signed_at=signed.signed_at)
     level, says = only_fault(check_checkpoints())
-    assert (level, "nobody with the keys of this installation" in says) == ("fail", True)
+    assert (level, "not made with the keys of this installation" in says) == ("fail", True)
 
     call_command("ledger_key", "--new-log", stdout=StringIO())
     assert sign().origin == named_after(signed.checkpoint)

@@ -39,7 +39,7 @@ def test_closed_market_says_when_it_opens_and_shows_its_last_session() -> None:
     row = row_of(make_facts(), CLOSED._replace(hours=hours), SATURDAY_MS)
     assert row.about == "opens\xa0Sun\xa022:00, in\xa01\xa0d\xa03\xa0h"
     assert row.drawn["opensMs"] == SATURDAY_MS + 27 * HOUR_MS
-    assert (row.change_text, row.session, row.direction) == ("+0.50%", "Fri", "up")
+    assert (row.change_text, row.trading_day, row.direction) == ("+0.50%", "Fri", "up")
     assert (row.low, row.high) == ("1.07000", "1.09000")
     assert (percent(-0.004), percent(2)) == ("0.00%", "+2.00%")
     assert trading_day_of(SATURDAY_MS - 7 * 24 * HOUR_MS, SATURDAY_MS) == "14 Nov"
@@ -49,7 +49,7 @@ def test_closed_market_says_when_it_opens_and_shows_its_last_session() -> None:
 def test_market_that_never_closes_has_no_opening_and_its_prices_have_separators() -> None:
     seen = Seen("open", 67_412.3, 1_067_412.5, day_bar(FRIDAY_MS + 24 * HOUR_MS))
     row = row_of(make_facts("BTCUSD", ALWAYS, type="crypto", digits=2), seen, SATURDAY_MS)
-    assert (row.about, row.session, row.drawn["opensMs"]) == ("Test BTCUSD", "today", None)
+    assert (row.about, row.trading_day, row.drawn["opensMs"]) == ("Test BTCUSD", "today", None)
     assert (row.bid, row.ask) == ("67,412.30", "1,067,412.50")
 
 
@@ -65,7 +65,7 @@ def test_what_is_not_known_is_left_out() -> None:
     row = row_of(make_facts(), CLOSED._replace(previous_close=None), SATURDAY_MS)
     assert (row.change, row.change_text, row.direction, row.low) == (None, "", "", "1.07000")
     row = row_of(make_facts(), Seen("stale"), SATURDAY_MS)
-    assert (row.bid, row.change_text, row.session, row.low, row.drawn["closes"]) == ("", "", "", "", [])
+    assert (row.bid, row.change_text, row.trading_day, row.low, row.drawn["closes"]) == ("", "", "", "", [])
 
 
 def test_what_trades_comes_first_among_groups_and_within_them() -> None:

@@ -193,7 +193,7 @@ export class Chart {
     this.zones.draw(signals);
   }
 
-  /** For those who do not see the picture. */
+  /** For screen readers. */
   describe() {
     const last = this.bars.at(-1);
     if (!last) return;

@@ -1,11 +1,11 @@
-// What every feed says besides its items: that it is loading, empty, away or not live.
+// What every feed shows besides its items: loading, empty, away or not live.
 import { Failure } from "../api.js";
 import { clock, write } from "../format.js";
 
 export class FeedPane {
   #renewedMs = null;
 
-  /** `what` is what it is a list of, as in Signals; `nothing` says that there are none. */
+  /** `what` names the items, such as Signals; `nothing` is the text for an empty list. */
   constructor(pane, { what, nothing }) {
     const part = (name) => pane.querySelector(`[data-part=${name}]`);
     Object.assign(this, { what, nothing, list: part("list"), message: part("message"), note: part("note") });
@@ -23,7 +23,7 @@ export class FeedPane {
     write(this.message, items.length ? "" : isComing ? `${this.what} of the demo are being made.` : this.nothing);
   }
 
-  /** What is known stays, and says of when it is. */
+  /** Known items stay, with their time. */
   fail(error) {
     const why = error instanceof Failure ? error.message : "The service is not responding.";
     if (this.#renewedMs) return this.tell(`Not updated since ${clock(this.#renewedMs)}. Trying again…`);

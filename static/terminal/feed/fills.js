@@ -8,7 +8,7 @@ export class Fills {
   #unfilled = new Set();
   #timer = 0;
 
-  /** `changed` hears that more is known. */
+  /** `changed` is called when more is known. */
   constructor(address, changed) {
     Object.assign(this, { address, changed });
   }

@@ -1,4 +1,4 @@
-// What a signal made, in the unit that its market is counted in.
+// The gain of a signal, in the unit of its market.
 import { signed } from "../format.js";
 
 /** `move` is the way in the right direction, in the price; `facts` are missing of what is not offered any more. */

@@ -11,7 +11,7 @@ export function mark(signals, address) {
   });
 }
 
-// What was found of a fill says nothing of the end.
+// The check of a fill does not cover the end.
 const keyOf = ({ id, status }) => `${id} ${status}`;
 
 async function check(signals, address) {

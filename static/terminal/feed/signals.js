@@ -1,4 +1,4 @@
-// The public feed of signals, the active ones with what they would make now.
+// The public feed of signals, the active ones with their present gain.
 import { module, persist } from "../api.js";
 import { isOpen } from "../page/hours.js";
 import { ago, price, signed, span, write } from "../format.js";
@@ -10,7 +10,7 @@ const CLOSED_SHOWN = 30;
 // Of one instrument, for its chart: more than the list has of all.
 const CLOSED_DRAWN = 100;
 const POLL_MS = 20_000;
-// Stands in the address of a signal's page for the signal.
+// The placeholder in the address of a signal's page.
 const NO_ID = "00000000-0000-0000-0000-000000000000";
 
 export class Signals {
@@ -84,7 +84,7 @@ export class Signals {
     }
   }
 
-  /** The stream is up, again perhaps: what it did not tell is asked for. */
+  /** The stream is up, perhaps again: requests what it may have missed. */
   streamIs({ status, message }) {
     const wasLive = this.isLive;
     this.isLive = status === "live";
@@ -116,7 +116,7 @@ export class Signals {
     return [...all].map(([id, signal]) => ({ ...signal, fill: this.fills.of(id), isUnfilled: this.fills.isUnfilled(id) }));
   }
 
-  /** The chart shows an instrument: what ended there is drawn, too. */
+  /** The chart shows an instrument: its ended signals are drawn, too. */
   async look(symbol) {
     this.looked = symbol;
     if (this.past.has(symbol)) return;
@@ -193,7 +193,7 @@ export class Signals {
     item.addEventListener("click", ({ target }) => target.closest("a") || !this.instruments[symbol] || this.pick(id));
   }
 
-  /** Once more, and none is picked. */
+  /** A second click picks none. */
   pick(id) {
     this.picked = this.picked === id ? null : id;
     for (const [each, item] of this.items) item.classList.toggle("picked", each === this.picked);
@@ -206,7 +206,7 @@ export class Signals {
     this.showGains();
   }
 
-  /** What the active ones would make if they were closed at the last prices. */
+  /** The gains of active signals at the last prices. */
   showGains() {
     for (const [id, item] of this.items) {
       const signal = this.known.get(id);
@@ -217,7 +217,7 @@ export class Signals {
       const gain = gainNow(signal, tick, fill);
       this.result(item, signed(gain.risks, 2), gainText(gain, facts), this.whenOf(tick, gain, facts));
       item.classList.toggle("aged", !this.isFresh(signal.symbol));
-      // What reads as nothing is neither.
+      // A gain that is displayed as zero is neither.
       const risks = gain.risks.toFixed(2);
       item.classList.toggle("ahead", risks > 0);
       item.classList.toggle("behind", risks < 0);

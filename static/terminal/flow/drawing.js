@@ -15,7 +15,7 @@ const MARK = { price: 0, shape: "circle" };
 const MARK_PX = 12;
 // The library makes marks larger where bars are wider, up to this.
 const WIDEST_PX = 30;
-// Room for the title of the scale, and for a dot below zero.
+// Room for the title of the scale and for a dot below zero.
 const BARS = { margins: { above: 24, below: 10 } };
 const LINE = { margins: { above: 24, below: 6 }, lineWidth: 2, crosshairMarkerVisible: false };
 const dayOf = ({ time }) => Math.floor(time / DAY_S);
@@ -88,7 +88,7 @@ export class FlowDrawing {
     this.chart.panes().forEach((pane, at) => pane.setStretchFactor(at ? 2 : 3));
   }
 
-  /** The library joins whatever is in one line: what is not to be joined is joined invisibly. */
+  /** The library connects all points of a line, so gaps are drawn invisibly. */
   #drawSums(points) {
     const { bars, seconds } = this;
     const ends = (at) => !bars[at + 1] || bars[at + 1].time - bars[at].time > seconds || dayOf(bars[at + 1]) !== dayOf(bars[at]);
@@ -123,7 +123,7 @@ export class FlowDrawing {
   }
 }
 
-/** An axis without a span would be one of millionths. */
+/** An axis without a span would show millionths. */
 function sane(range) {
   if (!range) return { minValue: -1, maxValue: 1 };
   const { minValue, maxValue } = range;

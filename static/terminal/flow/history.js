@@ -90,7 +90,7 @@ export class FlowHistory {
   }
 }
 
-/** Calls shortly after each minute has closed. Returns what stops it. */
+/** Calls shortly after each minute has closed. Returns a function that stops it. */
 export function eachMinute(act) {
   let timer;
   const plan = () => {

@@ -1,4 +1,4 @@
-// What the pane of order flow says in words: units, the bar that is looked at, and why nothing moves.
+// The texts of the order flow pane: units, the bar under the pointer, and why nothing moves.
 import { closing } from "../chart/tools/menu.js";
 import { timeIn } from "../chart/zone.js";
 import { price, signed, write } from "../format.js";
@@ -33,7 +33,7 @@ export class FlowLegend {
     this.beat();
   }
 
-  /** Closed, stale or cut off: the pane says which. */
+  /** Whether it is closed, stale or cut off. */
   beat() {
     if (!this.facts) return;
     const { words } = this.trading;
@@ -55,7 +55,7 @@ export class FlowLegend {
     if (bar) this.#describe(bar, opened, isDaily);
   }
 
-  /** For those who do not see the picture. */
+  /** For screen readers. */
   #describe({ delta, sum, absorptions }, opened, isDaily) {
     const running = isDaily ? "" : `, cumulative delta ${signed(sum, this.digits)} ${this.parts.since.textContent}`;
     const absorbed = absorptions ? `, ${absorptions} × absorption` : "";
@@ -67,7 +67,7 @@ export class FlowLegend {
     this.#tellAbsorption();
   }
 
-  /** What was heard is known better than what the service has summed up. */
+  /** Live ticks are more exact than the sums of the service. */
   #tellAbsorption(minutes) {
     write(this.parts.absorption, this.heard ? this.#wordsOf(this.heard) : lastWords(minutes, this.zone()));
   }

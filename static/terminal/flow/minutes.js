@@ -17,7 +17,7 @@ export class FlowMinutes {
     return this.#minutes[0]?.time;
   }
 
-  /** When the last minute opened that changes no more. */
+  /** When the last final minute opened. */
   get confirmed() {
     return this.#minutes.findLast(({ isClosed }) => isClosed)?.time;
   }
@@ -95,7 +95,7 @@ export class FlowMinutes {
     return bars;
   }
 
-  /** The last of them alone, which is all that a frame can change. */
+  /** Only the last of them, because a frame changes no other. */
   lastBar(seconds) {
     if (this.isEmpty) return null;
     const bar = emptyBar(bucketOf(this.#minutes.at(-1).time, seconds));
@@ -114,7 +114,7 @@ export class FlowMinutes {
     bar.isWhole &&= minute.isWhole;
   }
 
-  /** Of an open minute that began before the page did, the running sums know what was not heard. */
+  /** In an open minute that is older than the page, the running sums contain what the page has missed. */
   #deltaOf(at) {
     const minute = this.#minutes[at];
     const before = this.#minutes[at - 1];

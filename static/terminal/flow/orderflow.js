@@ -1,4 +1,4 @@
-// Who was in a hurry: delta in the bars of the chart, its running sum below, absorption as marks.
+// Order flow: delta in the bars of the chart, its running sum below, absorption as marks.
 import { SECONDS } from "../chart/forming.js";
 import { indexAt } from "../chart/zones/shapes.js";
 import { onThemeChange } from "../colours.js";
@@ -10,7 +10,7 @@ import { TimeAxis } from "./time_axis.js";
 
 const SHOWN = 120;
 const LATE_BARS = 2;
-// A glance at an instrument is shorter, and asks for nothing old: requests are limited.
+// A shorter look at an instrument requests nothing old, because requests are limited.
 const GLANCE_MS = 700;
 
 export class OrderFlow {
@@ -34,7 +34,7 @@ export class OrderFlow {
     return SECONDS[this.pane.shown ?? this.pane.timeframe] ?? 60;
   }
 
-  /** What is known of an instrument is there at once; what came since is asked for. */
+  /** Shows what is known of an instrument at once, and requests the rest. */
   show(symbol) {
     this.symbol = symbol;
     this.axis.restart();
@@ -49,7 +49,7 @@ export class OrderFlow {
     this.draw();
   }
 
-  /** Frames were lost: the service has summed them up. */
+  /** Frames were lost: loads the sums of the service. */
   miss() {
     this.history?.minutes.miss();
     this.history?.refresh();

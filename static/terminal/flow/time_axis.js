@@ -1,9 +1,9 @@
 // Order flow stands under the candles: the same bars, as wide, at the same place on the screen.
 import { indexAt } from "../chart/zones/shapes.js";
 
-// No price is so long: while a chart has no format yet, its scale may be.
+// Longer than any price: a chart without a format may have such a scale.
 const WIDEST = 120;
-// Where a bar comes to stand that is brought into view, as a part of the width.
+// The position of a bar that is brought into view, as a part of the width.
 const BESIDE = 0.25;
 
 export class TimeAxis {
@@ -31,7 +31,7 @@ export class TimeAxis {
     return this.#chart.scale.zone;
   }
 
-  /** The library remembers what a function wrote before. */
+  /** The library keeps the texts of an earlier function. */
   #write() {
     this.#follower.applyOptions({
       timeScale: { tickMarkFormatter: (time, kind) => this.zone.mark(time, kind) },

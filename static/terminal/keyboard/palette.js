@@ -14,7 +14,7 @@ export class Palette {
     dialog.addEventListener("keydown", (event) => this.press(event));
     this.list.addEventListener("click", ({ target }) => this.take(target.closest("[role=option]")));
     this.list.addEventListener("pointermove", ({ target }) => this.point(target.closest("[role=option]")));
-    // What is beside the panel is the dialog itself.
+    // A click beside the panel is one on the dialog itself.
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
   }
 
@@ -96,7 +96,7 @@ export function matches(query, instruments) {
 function match(wanted, { symbol, name }) {
   const bySymbol = find(wanted, symbol.toLowerCase());
   const byName = find(wanted, name.toLowerCase());
-  // The symbol is what people type: a name counts only where it fits clearly better.
+  // People type symbols, so a name counts only if it fits clearly better.
   if (bySymbol.cost <= byName.cost + 5) return { cost: bySymbol.cost, inSymbol: bySymbol.at, inName: [] };
   return { cost: byName.cost + 5, inSymbol: [], inName: byName.at };
 }
@@ -110,7 +110,7 @@ function find(wanted, text) {
   return within >= 0 ? { cost: 8 + within / 100, at: run(within) } : scattered(wanted, text);
 }
 
-/** In their order, with others between: the fewer, the better. */
+/** In order, with other letters between: the fewer, the better. */
 function scattered(wanted, text) {
   const at = [];
   for (const letter of wanted) {

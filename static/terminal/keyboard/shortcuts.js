@@ -36,7 +36,7 @@ export class Shortcuts {
     single.addEventListener("change", () => keep(OFF, single.checked ? "no" : "yes"));
     this.single = single;
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
-    // What was clicked does not keep the arrows; who walks by keyboard stays where they are.
+    // A click does not keep the arrow keys; keyboard users keep their focus.
     addEventListener("click", ({ target }) => target.name === "timeframe" && !target.matches(":focus-visible") && target.blur());
     // Before the panes receive a key, which may be switched off for them too.
     addEventListener("keydown", (event) => this.press(event), { capture: true });
@@ -78,5 +78,5 @@ export class Shortcuts {
 
 const isApple = /Mac|iP(hone|ad)/.test(navigator.platform);
 
-/** As it is written on the keyboard. */
+/** As labelled on the keyboard. */
 const named = (key) => (isApple ? key.replace("Ctrl", "⌘").replace("Alt", "⌥") : key);

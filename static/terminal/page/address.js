@@ -1,4 +1,4 @@
-// What the page shows stands in its address, so that it can be shared, and Back leads to what was shown before.
+// The address contains what the page shows, so that it can be shared, and Back works.
 import { keep, kept } from "./kept.js";
 
 export class Address {
@@ -29,7 +29,7 @@ export class Address {
     return true;
   }
 
-  /** What the address asks for, as far as there is such a thing. */
+  /** What the address names, as far as it exists. */
   read() {
     const query = new URLSearchParams(location.search);
     return {

@@ -17,7 +17,7 @@ const REASONS = {
 const OF_INSTRUMENT = ["quote_unavailable", "symbol_not_found"];
 const ABSENCES = ["silent", "reconnecting"];
 const PANE_OF = { market: "candles", news: "news", signals: "signals", orderflow: "flow" };
-// So long a stream may take to open before that is worth a word.
+// A stream that takes longer than this to open is reported.
 const PATIENCE_MS = 5_000;
 
 export class Connection {
@@ -29,7 +29,7 @@ export class Connection {
     this.states = {};
     this.failures = {};
     this.beganAt = performance.now();
-    // Whether no market that is open has fresh prices, however well the stream is.
+    // Whether no open market has fresh prices, although the stream works.
     this.areStale = () => false;
     closing(element.querySelector("details"));
     // In the order in which they are listed, whichever comes first.
@@ -38,13 +38,13 @@ export class Connection {
     this.lines.replaceChildren(...Object.values(this.items));
   }
 
-  /** What became of a stream. */
+  /** The state of a stream has changed. */
   show(stream, state) {
     this.states[stream] = state;
     this.look();
   }
 
-  /** What became of a request; `failure` is null when it was answered. */
+  /** A request has ended; `failure` is null if it was answered. */
   answered(path, failure) {
     const pane = PANE_OF[path.split("/")[0]];
     if (!pane || OF_INSTRUMENT.includes(failure?.code)) return;
@@ -79,7 +79,7 @@ export class Connection {
     if (status && status !== "live") return this.isBeginning(stream) ? "pending" : reasonOf(stream.code, WORDS[status]);
     if (failure) return reasonOf(failure.code, WORDS.silent);
     if (status) return "live";
-    // What is only asked for is as little there as the service that answers.
+    // What comes by requests is as available as the service.
     return failure === null ? (ABSENCES.includes(this.status) ? WORDS[this.status] : "live") : "pending";
   }
 
@@ -100,7 +100,7 @@ export class Connection {
     const parts = [state === "pending" ? "connecting" : state];
     if (rtt !== null && state === "live") parts.push(`${rtt.toFixed(1)} ms round trip`);
     if (reconnects) parts.push(`${reconnects}\u00a0reconnect${reconnects > 1 ? "s" : ""}, ${recovered ? "nothing\u00a0missed" : "something\u00a0was\u00a0missed"}`);
-    // What the browser calls a failure says nothing to people.
+    // A browser's message about a failure is of no use to people.
     const { code, message: why } = this.failures[pane] ?? {};
     const reason = message || (typeof code === "string" && why);
     if (reason) parts.push(reason);

@@ -1,4 +1,4 @@
-// When markets open and which day a change is of, in the words that the page is served with.
+// When markets open and to which day a change belongs, worded as in the served page.
 import { shifted } from "../format.js";
 
 const MINUTE = 60_000;

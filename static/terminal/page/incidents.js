@@ -1,4 +1,4 @@
-// What staff say is wrong, while it lasts.
+// Incidents that staff have published, while they last.
 export class Incidents {
   constructor(place, template) {
     Object.assign(this, { place, template });

@@ -15,7 +15,7 @@ export function keep(name, value) {
   } catch {} // As above.
 }
 
-/** A remembered object; what is not one, because another version or a person wrote it, counts as nothing. */
+/** A remembered object. Anything else, from another version or edited by hand, is ignored. */
 export function keptObject(name) {
   try {
     return Object(JSON.parse(kept(name)));

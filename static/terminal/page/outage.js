@@ -41,7 +41,7 @@ export class Outage {
     if (isOut === this.isOut) return;
     this.banner.hidden = !isOut;
     this.panes.classList.toggle("without-prices", isOut);
-    // The counting would be read out each second.
+    // Otherwise a screen reader announces the count each second.
     this.announce.textContent = isOut ? `No live prices. ${this.cause.textContent}` : "Prices are live again.";
   }
 

@@ -6,7 +6,7 @@
     try {
       return Object(JSON.parse(localStorage.getItem("tickwire-indicators")));
     } catch {
-      return {}; // Storage is switched off, or a person wrote it.
+      return {}; // Storage is switched off, or was edited by hand.
     }
   }
 

@@ -3,10 +3,10 @@ import { Refused } from "./token.js";
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
-// What breaks off sooner than this after its reply has not come back: the pauses go on growing.
+// A connection that breaks sooner than this after its reply does not count: the pauses keep growing.
 const STEADY_MS = 10_000;
 const PING_MS = 5_000;
-// Where prices came a moment ago, a pause is asked about sooner.
+// After recent prices, silence is checked sooner.
 const PAUSE_MS = 2_000;
 const ANSWER_MS = 2_500;
 // The service says something at least every 10 seconds.
@@ -17,7 +17,7 @@ const FEATURES = ["seq", "snapshot", "heartbeat"];
 const MOST_SYMBOLS = 200;
 
 export class Stream {
-  /** `hear` gets data, `tell` what became of the connection. */
+  /** `hear` receives data, `tell` the state of the connection. */
   constructor(path, token, { hear, tell, mayOpen = () => true, isOfAll = false, more = {} }) {
     this.path = path;
     this.mayOpen = mayOpen;

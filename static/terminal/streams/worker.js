@@ -37,7 +37,7 @@ function flush() {
 
 function reportOn(stream) {
   return (news) => {
-    // What came before belongs before.
+    // Keeps the order of arrival.
     if (batch.length) flush();
     broadcast({ say: "streamReport", stream, ...news });
     if (!signals.socket) signals.open();
@@ -48,7 +48,7 @@ function broadcast(message) {
   for (const port of tabs.keys()) port.postMessage(message);
 }
 
-/** What any tab shows is wanted. */
+/** Subscribes to what any tab shows. */
 function want() {
   const shown = [...tabs.values()];
   // With the last tab the worker goes too, unless the tab may be restored.

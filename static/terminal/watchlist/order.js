@@ -5,7 +5,7 @@ const STATES = ["open", "stale", "closed"];
 const GROUPS = ["Forex", "Metals", "Commodities", "Crypto", "Indices", "Stocks"];
 const byName = (one, other) => (one.symbol < other.symbol ? -1 : 1);
 const byState = (one, other) => STATES.indexOf(one.state) - STATES.indexOf(other.state);
-// What has no change stands last, whichever way it is sorted.
+// Rows without a change come last in either direction.
 const byChange = (sign) => (one, other) => sign * ((one.change ?? sign * Infinity) - (other.change ?? sign * Infinity)) || byName(one, other);
 const WITHIN = { group: byName, name: byName, "-name": (one, other) => byName(other, one), change: byChange(1), "-change": byChange(-1) };
 

@@ -25,7 +25,7 @@ export class Row {
     this.know(known);
   }
 
-  /** What the service says of the day so far. */
+  /** The day so far, from the service. */
   know({ group, state, opensMs, bid, last, quotedMs, dayMs, previousClose, low, high, hourMs, closes }) {
     Object.assign(this, { group, opensMs, dayMs, previousClose, low, high, hourMs, closes });
     if (this.time === undefined) Object.assign(this, { bid, last, quotedMs });
@@ -55,7 +55,7 @@ export class Row {
     write(this.cells.bid, price(bid, this.digits));
     write(this.cells.ask, price(ask, this.digits));
     this.showChange();
-    // A snapshot may be of last Friday: only a fresh price says that the market is open, or one after another.
+    // A snapshot may be from last Friday: only a fresh price, or a second one, shows that the market is open.
     const isNew = this.time === undefined ? Date.now() - time < FRESH_MS : time > this.time;
     this.time = this.quotedMs = time;
     this.heardAt = now;
@@ -65,11 +65,11 @@ export class Row {
     return true;
   }
 
-  /** Go on from what is known of the day and of the hour. Returns whether the day's range is another. */
+  /** Continue from the known day and hour. Returns whether the day's range has changed. */
   follow(last, time) {
     const [day, hour] = [Math.floor(time / DAY_MS) * DAY_MS, Math.floor(time / HOUR_MS) * HOUR_MS];
     if (this.dayMs === null || day > this.dayMs) {
-      // Of the first day that is known none came before.
+      // The first known day has no day before it.
       Object.assign(this, { previousClose: this.dayMs === null ? null : this.last, dayMs: day, low: last, high: last });
     }
     const { low, high } = this;
@@ -90,7 +90,7 @@ export class Row {
     const { last, previousClose } = this;
     this.change = last === null || !previousClose ? null : (100 * (last - previousClose)) / previousClose;
     write(this.cells.change, this.change === null ? "" : `${signed(this.change, 2)}%`);
-    // As it is written: a change of 0.00% has no direction.
+    // As displayed: a change of 0.00% has no direction.
     this.turn(Math.round(100 * this.change));
   }
 
@@ -112,7 +112,7 @@ export class Row {
     this.tell(Date.now());
   }
 
-  /** What goes on saying something else while no price comes. */
+  /** Texts that change while no price comes. */
   tell(now) {
     write(this.cells.about, this.words(now) || whole(this.name));
     write(this.cells.day, this.dayMs === null ? "" : tradingDayOf(this.dayMs, now));

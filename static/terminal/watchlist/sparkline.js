@@ -14,7 +14,7 @@ export function lineOf(closes) {
 /** In percent of the way from the low to the high. */
 export const placeIn = (low, high, value) => (high === low ? 50 : Math.min(100, Math.max(0, (100 * (value - low)) / (high - low))));
 
-/** Draws what changed, all of it in one frame and only now and then: a line of hours does not move in a moment. */
+/** Draws all changes in one frame, and not often, because a line of hours moves slowly. */
 export class Painter {
   #due = new Set();
   #timer;

@@ -1,4 +1,4 @@
-// The table of instruments: which are shown, in which order, and which one is looked at.
+// The table of instruments: which are shown, in which order, and which one is selected.
 import { persist } from "../api.js";
 import { colours, onThemeChange } from "../colours.js";
 import { keep, kept } from "../page/kept.js";
@@ -7,7 +7,7 @@ import { Row } from "./row.js";
 import { Painter } from "./sparkline.js";
 
 const POLL_MS = 60_000;
-// So long a first price is waited for.
+// The longest wait for a first price.
 const PATIENCE_MS = 6_000;
 const NEXT = {
   name: { name: "-name", "-name": "group" },
@@ -39,7 +39,7 @@ export class Watchlist {
     setTimeout(() => this.settle(), PATIENCE_MS);
   }
 
-  /** What has no price yet has none. */
+  /** Clears what still has no price. */
   settle() {
     this.table.removeAttribute("aria-busy");
   }
@@ -58,7 +58,7 @@ export class Watchlist {
     }
   }
 
-  /** Another tab may have others by now. */
+  /** Another tab may have changed them. */
   favour({ symbol, star }) {
     this.favourites = keptFavourites();
     if (star.checked) this.favourites.add(symbol);
@@ -95,7 +95,7 @@ export class Watchlist {
     this.none.textContent = found.length ? "" : `No instrument matches “${this.search.value.trim()}”.`;
   }
 
-  /** What no tick tells: that there are none any more, or of others. */
+  /** Changes without a tick: instruments that stopped or were added. */
   async load() {
     try {
       const answer = await fetch(this.address, { signal: AbortSignal.timeout(15_000) });
@@ -158,7 +158,7 @@ export class Watchlist {
     this.settle();
   }
 
-  /** Every so often: how long until a market opens, and whether one fell silent. */
+  /** Called regularly: how long until a market opens, and whether one is silent. */
   tell(now) {
     const rows = [...this.rows.values()];
     for (const row of rows) if (row.state !== "open") row.tell(now);

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Account, ApiKey, Usage
-from accounts.panel.keys import first_run_of
+from accounts.panel.first_run import first_run_of
 from tests.accounts.browser import logged_in
 from tests.factories import NOON, make_account, make_key
 

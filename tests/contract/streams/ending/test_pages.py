@@ -11,7 +11,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from accounts.keys import browser_tokens, cache
+from accounts.keys import cache, caller
 from accounts.keys.caller import LIVES_S
 from accounts.limits.tiers import change_tier, save_user_access
 from accounts.models import Account, User
@@ -80,7 +80,7 @@ def test_open_socket_outlives_its_token_as_long_as_its_session(
 ) -> None:
     socket = subscribed(opened, token, symbol)
     later = time.time() + LIVES_S + 1
-    for module in (browser_tokens, cache):
+    for module in (caller, cache):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: later))
     late = opened()
     late.refused({"action": "subscribe", "symbols": [symbol], "api_key": token})
