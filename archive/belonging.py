@@ -31,8 +31,8 @@ class UnreadableOwner(NotOurs):
 
 
 def check(store: ArchiveStore) -> None:
-    """Raises NotOurs where the archive is not this installation's. Where neither knows of the other there is
-    nothing to compare."""
+    """Raises NotOurs if the archive is not this installation's. If neither names the other, there is nothing
+    to compare."""
     compare(store, Installation.objects.known())
 
 

@@ -21,7 +21,7 @@ from archive.manifests import (
 )
 from archive.stores import ArchiveStore, DiskStore, NotStored, StoreFault
 from core.times import epoch_ms, iso_ms
-from instruments.catalogue import may_be_handed_on
+from instruments.catalogue import may_be_passed_on
 from instruments.models import WithheldSource
 
 
@@ -88,7 +88,7 @@ class Exporting:
         is_asked_for = not self.symbols or file.symbol in self.symbols
         if not is_asked_for and file.path not in before and not (self._to.root / file.path).exists():
             return False
-        if may_be_handed_on(file.sources, self._withheld):
+        if may_be_passed_on(file.sources, self._withheld):
             return True
         self.withheld_files.append(file.path)
         return False
@@ -168,7 +168,7 @@ FOLDERS = ("ticks", "candles", "manifests")
 
 
 def why_no_target(folder: Path, own: Iterable[Path]) -> str:
-    """`own` are folders in which the program keeps the archive itself. Empty where nothing is in the way."""
+    """`own` are folders in which the program keeps the archive itself. Empty if nothing is in the way."""
     written = [(folder / name).resolve() for name in FOLDERS]
     for each in (path.resolve() for path in own):
         within = folder.resolve().is_relative_to(each)

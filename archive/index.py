@@ -25,7 +25,7 @@ from core.fault_log import LastingFault
 from core.struct_schemas import Date, openapi
 from core.threads import in_thread
 from core.times import iso_date
-from instruments.catalogue import may_be_handed_on
+from instruments.catalogue import may_be_passed_on
 
 # Pure: the files of finished days, as the manifests name them, in order.
 # As their paths are sorted.
@@ -130,7 +130,7 @@ class FinishedDays:
 
 
 def is_served(kept: Kept, withheld: Collection[str]) -> bool:
-    return may_be_handed_on(kept.sources, withheld)
+    return may_be_passed_on(kept.sources, withheld)
 
 
 # The few threads in which the archive's store is asked. If it hangs, only those who read from it wait.

@@ -42,8 +42,8 @@ class Opened(msgspec.Struct, array_like=True, tag=0):
     candle_price: str
     standings: dict[str, tuple[int, int]] | None = None
     """What the database knew when an engine began, by symbol: the last number and the end of the last closed
-    minute. What segments before this one have beyond that comes again in this one, or counts for nothing.
-    None where the same engine goes on."""
+    minute. What segments before this one have beyond that is repeated in this one, or does not count. None if
+    the same engine continues."""
 
 
 class HeardRecords(msgspec.Struct, array_like=True, tag=1):
@@ -70,8 +70,8 @@ BODY = re.compile(rb"\x95\x00|\x93\x01")
 
 
 def whole_frames(blocks: Iterable[bytes], on_damage: OnDamage = lambda offset, size: None) -> Iterator[Frame]:
-    """Each that is whole. `on_damage` hears what lies between two of them and is none; what comes after the
-    last was torn by a kill or a power cut, and is the ordinary end."""
+    """The whole frames. `on_damage` is called for what lies between two of them and is no frame; what follows
+    the last was torn by a kill or a power cut, and is the ordinary end."""
     rest, offset = b"", 0
     damaged: int | None = None
     for block in chain(blocks, (b"",)):
@@ -135,7 +135,7 @@ class TickSegment(NamedTuple):
             yield from whole_frames(iter(lambda: file.read(BLOCK), b""), on_damage)
 
     def head(self) -> Opened | None:
-        """None where it was torn right at its beginning."""
+        """None if it was torn at its beginning."""
         first = next(self.frames(), None)
         return first if isinstance(first, Opened) else None
 
@@ -172,7 +172,7 @@ class TickJournal:
         sync_folder(self.path)
 
     def set_aside(self, segment: TickSegment, why: str) -> Path:
-        """It is no longer read, and an operator may look at it; returns where it is."""
+        """It is no longer read, and an operator may look at it; returns its path."""
         aside = segment.path.with_name(f"{segment.path.name}.{why}")
         segment.path.rename(aside)
         sync_folder(self.path)
@@ -257,8 +257,8 @@ class TickJournalWriter:
             self._sync()
 
     def _day_of(self, frame: HeardRecords | None) -> date:
-        """That of its last record, or today: a segment of a day that is over may be read and removed at any
-        moment, and minutes of it may come hours later."""
+        """That of its last record, or today: a segment of a past day may be read and removed at any moment,
+        and minutes of it may come hours later."""
         times = [] if frame is None else [time_of(record) for record in frame.records]
         return datetime.fromtimestamp(max([machine_ms(), *times]) // 1000, UTC).date()
 
@@ -279,7 +279,8 @@ class TickJournalWriter:
         self._unsynced.clear()
 
     def _stand_still(self, error: OSError) -> None:
-        """The reader stops at what is torn and goes on with the next segment; what is in both counts once."""
+        """The reader stops at a torn frame and continues with the next segment; what is in both counts
+        once."""
         self.fault = error.strerror or str(error)
         self._waiting.extendleft(reversed(self._unsynced))
         self._unsynced.clear()
@@ -308,7 +309,7 @@ class TickJournalWriter:
 
 
 def _append(file: int, data: bytes) -> None:
-    # A disk that fills up takes a part of it, and says nothing.
+    # A full disk writes a part of it without an error.
     if os.write(file, data) < len(data):
         raise OSError("the disk has no room for all of a frame")
 

@@ -31,7 +31,7 @@ MOST_BATCHES = 20_000
 class TickKeeper:
     def __init__(self) -> None:
         self.writer: TickJournalWriter | None = None
-        """None while no engine runs here, or nothing is to be kept."""
+        """None while no engine runs here, or nothing is archived."""
         self._heard: list[tuple[str, list[AnyRecord]]] = []
         self._thread: ThreadPoolExecutor | None = None
         self._epoch: Callable[[], str] = str
@@ -74,7 +74,7 @@ class TickKeeper:
             return _nothing
         hanging = self._hanging
         if hanging is not None and not hanging.done() and not self._is_ending:
-            # What is heard waits where it has a limit, and not for the thread.
+            # Records wait in a bounded buffer, and not for the thread.
             return lambda: self._wait_for(hanging)
         heard, self._heard = self._heard, []
         writing = self._thread.submit(self.writer.write, heard)
@@ -86,7 +86,7 @@ class TickKeeper:
         return _nothing
 
     async def end(self) -> None:
-        """What was heard last is written with the last checkpoint, which comes after this."""
+        """The last records are written with the last checkpoint, which follows this."""
         self._is_ending = True
         await nightly.stop()
 

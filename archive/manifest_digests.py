@@ -52,7 +52,7 @@ def digest_of(store: ArchiveStore, day: date) -> str:
 
 
 def present_digests() -> Callable[[str], str]:
-    """By day. Raises OSError where the archive is away, or is not this installation's."""
+    """By day. Raises OSError if the archive is away, or is not this installation's."""
     store = archive_store()
     check(store)
     return lambda day: digest_of(store, date.fromisoformat(day))

@@ -1,4 +1,4 @@
-"""What a manifest says of a day: where each file lies, its digest, and where the ledger ended."""
+"""The manifest of a day: where each file is, its digest, and where the ledger ended."""
 
 import re
 from datetime import date
@@ -85,7 +85,7 @@ class ManifestFile(msgspec.Struct):
     sha256: Annotated[str, Meta(description="Of the file's bytes.")]
     bytes: Annotated[int, Meta(description="Size of the file.")]
     rows: Annotated[int, Meta(description="Ticks or candles.")]
-    # It is not to be handed on where one of them may not be.
+    # It must not be passed on if one of them must not be.
     sources: Annotated[list[str], Meta(description="The sources whose data it holds.")]
 
 
@@ -144,7 +144,7 @@ def decoded(data: bytes) -> ArchiveManifest:
 
 
 def decoded_of(day: date, data: bytes) -> ArchiveManifest:
-    """Raises BadManifest as well where it names what is not of that day: such a path leads anywhere."""
+    """Raises BadManifest also if it names a file of another day: such a path could lead anywhere."""
     manifest = decoded(data)
     if manifest.day != str(day):
         raise BadManifest(f"it is of {manifest.day}")

@@ -23,8 +23,8 @@ class InstallationQuerySet(models.QuerySet["Installation"]):
 
 
 class Installation(models.Model):
-    """One row, or none before something is archived. A backup has it, so that what is restored goes on with
-    the same archive."""
+    """One row, or none before anything is archived. A backup contains it, so that a restored installation
+    continues with the same archive."""
 
     name = models.CharField(max_length=32, default=new_name)
     began_at = models.DateTimeField(default=timezone.now)

@@ -201,7 +201,7 @@ class S3Store:
         self._client, self._faults = connect(bucket)
 
     def put(self, path: str, local: Path) -> None:
-        """In one request, so that the store has all of it or nothing. It compares the MD5 itself."""
+        """In one request, so that the store has all of it or nothing. The store compares the MD5 itself."""
         with local.open("rb") as file:
             digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()
         sum_of = b64encode(digest).decode()
@@ -249,7 +249,7 @@ class S3Store:
         return str(self.bucket)
 
     def try_out(self) -> None:
-        """Whether it takes, lists, gives back and removes; raises StoreFault where it does not."""
+        """Whether it takes, lists, gives back and removes; raises StoreFault if it does not."""
         key, content = f"{self.bucket.prefix}doctor-{token_hex(4)}", token_hex(64).encode()
         at = {"Bucket": self.bucket.name, "Key": key}
         self._ask(key, lambda: self._client.put_object(**at, Body=content))
@@ -271,7 +271,7 @@ class S3Store:
         return int(found["ContentLength"]), str(found["ETag"])
 
     def _pieces(self, path: str, tag: str, start: int, stop: int) -> Generator[bytes, None, None]:
-        """All of the same object: one that is replaced meanwhile is a fault."""
+        """All of one object: if it is replaced during the read, that is a fault."""
         for begin in range(start, stop, PIECE):
             last = min(begin + PIECE, stop) - 1
             wanted = {**self._at(path), "Range": f"bytes={begin}-{last}", "IfMatch": tag}
@@ -346,7 +346,7 @@ def connect(bucket: S3Bucket) -> tuple[Any, Faults]:
             "s3",
             endpoint_url=bucket.endpoint or None,
             region_name=bucket.region or None,
-            # Without them boto3 looks where it always does: the environment, a profile, the machine's role.
+            # Without them boto3 looks in its usual places: the environment, a profile, the machine's role.
             aws_access_key_id=bucket.key_id or None,
             aws_secret_access_key=bucket.secret or None,
             config=config,

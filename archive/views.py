@@ -1,5 +1,4 @@
-"""GET /api/archive: the list of days, and each of their files, whole or a part of it, as it lies in the
-store."""
+"""GET /api/archive: the list of days, and each of their files, whole or in part, as stored."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ REPLACED_WITHIN_S = 60.0
 
 
 class OtherFile(Exception):
-    """What is stored is not what the manifest names; the reason goes on a sentence about it."""
+    """The stored file is not the one that the manifest names; the reason completes a sentence about it."""
 
     def __init__(self, says: str, *, may_be_newer: bool) -> None:
         super().__init__(says)
@@ -349,7 +348,7 @@ def of_walk(wanted: Wanted) -> tuple[Any, ...]:
 
 
 def symbol_of(text: str | None, days: FinishedDays) -> str | None:
-    """Also one that is no instrument any more, as long as there are files of it."""
+    """Also that of a former instrument, as long as there are files of it."""
     if text is None or (text.isascii() and days.has(text.upper())):
         return text and text.upper()
     return catalogue.get_any(text).symbol

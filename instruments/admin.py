@@ -35,8 +35,8 @@ from .saving import (
     BadRows,
     RowChange,
     Table,
-    hand_on_again,
     load,
+    pass_on_again,
     save,
     withhold,
 )
@@ -264,10 +264,10 @@ class WithheldSourceAdmin(StaffAdmin[WithheldSource]):
         withhold(obj, by=request.user.get_username())
 
     def delete_model(self, request: HttpRequest, obj: WithheldSource) -> None:
-        hand_on_again([obj], by=request.user.get_username())
+        pass_on_again([obj], by=request.user.get_username())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WithheldSource]) -> None:
-        hand_on_again(queryset, by=request.user.get_username())
+        pass_on_again(queryset, by=request.user.get_username())
 
 
 def price_column(name: str, title: str = "") -> Callable[[Any, Any], str]:

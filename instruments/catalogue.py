@@ -18,8 +18,8 @@ from .facts import default_feed, feeds_of
 from .models import Instrument, WithheldSource
 
 
-# Whether data of a source may be handed on at all: the terms of many venues forbid it.
-def may_be_handed_on(feeds: Iterable[str], withheld: Collection[str]) -> bool:
+# Whether data of a source may be passed on: the terms of many venues forbid it.
+def may_be_passed_on(feeds: Iterable[str], withheld: Collection[str]) -> bool:
     """Of whatever has one of these feeds: an instrument, or candles, which keep `kraken+binance`. A key is
     named as `push:desk`, all of them as `push`."""
     if not withheld:
@@ -57,7 +57,7 @@ class Catalogue:
         self.by_symbol: dict[str, InstrumentFacts] = {}
         """Active or not."""
         self.withheld: tuple[str, ...] = ()
-        """Sources whose data may not be handed on."""
+        """Sources whose data must not be passed on."""
         self._gone: set[str] = set()
         """Those that were offered once, or may yet be."""
         self._changed: set[str] = set()
@@ -65,7 +65,7 @@ class Catalogue:
         self._loads, self._shown, self._showing = itertools.count(1), 0, threading.Lock()
 
     def offered(self) -> list[InstrumentFacts]:
-        """The active ones whose data may be handed on. The engine runs all that are active."""
+        """The active ones whose data may be passed on. The engine runs all that are active."""
         return [facts for facts in self.by_symbol.values() if facts.is_offered]
 
     def is_offered(self, symbol: str) -> bool:
@@ -150,7 +150,7 @@ class Catalogue:
         # What a former source sent is served as well.
         answers = stored_sources_asked.send(self, instrument=row.pk)
         stored = [source for _, found in answers for source in found or ()]
-        return not may_be_handed_on((*feeds, *stored), withheld)
+        return not may_be_passed_on((*feeds, *stored), withheld)
 
     async def reload(self, _: dict[str, Any]) -> None:
         await self.load()

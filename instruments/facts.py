@@ -71,9 +71,9 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     sessions: str
     holidays: str
     is_offered: bool = True
-    """Active, and its data may be handed on."""
+    """Active, and its data may be passed on."""
     is_withheld: bool = False
-    """Its data may not be handed on, active or not."""
+    """Its data must not be passed on, active or not."""
 
 
 # In which unit a market counts what a trade gained.

@@ -85,7 +85,7 @@ class TradingHours:
         start_ms, end_ms, _ = self._stretch
         if not start_ms <= at_ms < end_ms:
             opened_ms, closed_ms = self.last_open_before(at_ms) or (-_FAR_MS, -_FAR_MS)
-            # One assignment, so that another thread never sees half of it.
+            # One assignment, so that another thread never sees a half-written state.
             if at_ms < closed_ms:
                 self._stretch = (opened_ms, closed_ms, True)
             else:

@@ -178,13 +178,13 @@ def save(row: TableRow, *, by: str) -> None:
 
 @transaction.atomic
 def withhold(source: WithheldSource, *, by: str) -> None:
-    """No process hands on its data two seconds later."""
+    """No process passes on its data two seconds later."""
     source.save()
     announce(by)
 
 
 @transaction.atomic
-def hand_on_again(sources: Iterable[WithheldSource], *, by: str) -> None:
+def pass_on_again(sources: Iterable[WithheldSource], *, by: str) -> None:
     for source in sources:
         source.delete()
     announce(by)

@@ -57,7 +57,7 @@ class MarketConfig(AppConfig):
         from .streams.consumer import all_streams
         from .streams.market_streams import STREAMS, begin_numbering, followed, keep, publish
 
-        # They hear each record first after it has been applied.
+        # Each listener gets a record only after it has been applied.
         market.listen(publish, begin_numbering, keep, followed)
         market.liveness.watchers += [stream.notify_liveness for stream in STREAMS]
         all_streams.extend(STREAMS)

@@ -26,7 +26,7 @@ engine_registry = CollectorRegistry()
 """What `run_engine` says on its port. Rooms add theirs in the `ready` of their app."""
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 Samples = Mapping[Labels, float | None]
-"""The value by its labels; None where there is none yet."""
+"""The value by its labels; None if there is none yet."""
 
 
 class MarketMetrics(Collector):

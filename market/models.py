@@ -164,7 +164,7 @@ class LastQuote(models.Model):
     source = models.CharField(max_length=40, blank=True, help_text="The feed that sent it.")
     # Since when they are of this kind; empty: always.
     kind_since = models.DateTimeField(null=True, blank=True)
-    # The number of the last tick before that; empty where the version before wrote it.
+    # The number of the last tick before that; empty if the version before wrote it.
     kind_after_seq = models.BigIntegerField(null=True, blank=True)
     # What goes on with it: the numbers given in the two streams, and the running sum of the order flow.
     seq = models.PositiveBigIntegerField(default=0)
@@ -249,8 +249,8 @@ class IngestKey(Key):
     symbols = models.TextField(
         blank=True, help_text="The symbols it may send, with spaces between them. Empty: all."
     )
-    # Null for keys of before, and for those that the operator made by a command. Without a constraint the
-    # version before, which does not know of it, can delete accounts.
+    # Null for older keys, and for those that the operator made by a command. Without a constraint, the
+    # previous version, which does not know of it, can delete accounts.
     account = models.ForeignKey(
         "accounts.Account",
         null=True,

@@ -47,10 +47,10 @@ logger = logging.getLogger(__name__)
 SILENT_S = patient(2.25)
 LOOK_S = 0.25
 
-# A look that is this late means that this process was held up: what came meanwhile has not been read yet.
+# A look that is this late means that this process was held up: what arrived has not been read yet.
 HELD_UP_S = 1.0
 
-# One that is this late means that what came meanwhile is old: the machine slept, or the process was stopped.
+# One that is this late means that what arrived is old: the machine slept, or the process was stopped.
 STOOD_STILL_S = 5.0
 SHOWN_FIRST = ("EURUSD", "BTCUSD")
 

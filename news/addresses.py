@@ -28,7 +28,7 @@ class AddressRefused(Exception):
 
 
 def read_feed_address(text: str, *, any_port: bool = False) -> httpx2.URL:
-    """Checks the text of an address; where its host leads is checked when it is fetched."""
+    """Checks the text of an address; the address of its host is checked when it is fetched."""
     if len(text) > LONGEST:
         raise AddressRefused(f"the address is longer than {LONGEST} characters")
     try:

@@ -226,7 +226,7 @@ def _symbols_of(items: Sequence[NewsItem]) -> dict[int, str]:
 
 
 def _judged_by(item: NewsItem, named: Sequence[Named]) -> str:
-    """Empty where no price reflects the news: EURUSD says nothing about the peso."""
+    """Empty if no price reflects the news: EURUSD says nothing about the peso."""
     main = (MAIN_SYMBOLS[item.category], KINDS[item.category])
     return _sided(item, named, is_named=True) or _sided(item, [main], is_named=False)
 
@@ -328,7 +328,7 @@ def _move_of(sided: str, outcome: Outcome) -> float | None:
     symbol = sided.removeprefix(INVERSE)
     change = _change_of(symbol, "1m", outcome, NEAR)
     if change is None and outcome.due_at - outcome.entered_at >= timedelta(days=1):
-        # Where no minutes are kept, hourly candles are precise enough for a day, but not for an hour.
+        # Without stored minutes, hourly candles are precise enough for a day, but not for an hour.
         change = _change_of(symbol, "1h", outcome, NEAR_BY_HOURS)
     if change is None:
         return None

@@ -79,7 +79,7 @@ class Breaker:
             return 0.0
         if now < self._open_until:
             return self._open_until - now
-        # Later requests wait for the outcome of this one, but not for ever: it may never report back.
+        # Later requests wait for the outcome of this one, but not without limit: it may never report back.
         self._open_until = now + self._wait_s
         return 0.0
 

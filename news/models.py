@@ -1,4 +1,4 @@
-"""News: where it comes from, what it is, how it was scored, and what prices did afterwards."""
+"""News: sources, items, scores, and how prices moved afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from news.addresses import LONGEST, AddressRefused, digest, read_feed_address
 from news.labels import sentiment_label
 
 
-# What the stream says of news, in the order in which it entered the feed.
+# The stream's announcements of news, in the order in which items entered the feed.
 class NewsAnnouncementQuerySet(models.QuerySet["NewsAnnouncement"]):
     def last_position(self) -> int:
         return self.aggregate(last=models.Max("position"))["last"] or 0
@@ -238,7 +238,7 @@ class Outcome(models.Model):
 # A server that fails once may be restarting.
 FAILS_FROM = 2
 
-# Due for so long, it is not being polled.
+# A source that has been due for this long is not being polled.
 OVERDUE = timedelta(minutes=10)
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 60, 86_400
 

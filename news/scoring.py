@@ -84,7 +84,7 @@ STAFF = "staff"
 # Titles that are not scored by then stay drafts and wait for staff: other sources need the thread.
 PATIENCE_S = patient(25.0)
 Scorer = Callable[[str, str], Score | None]
-"""From title and category to a score, or None where no model has one."""
+"""From title and category to a score, or None if no model has one."""
 
 
 def score_title(title: str, category: str) -> Score | None:

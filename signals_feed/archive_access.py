@@ -9,7 +9,7 @@ from .record import Payload
 
 TicksOf = Callable[[Payload, int, int], Sequence[Tick] | None]
 """Those of the instrument of a `publish` that were accepted from one time up to another, by which engines
-number them; None where not all of them are archived."""
+number them; None if not all of them are archived."""
 DigestOf = Callable[[str], str]
 """The SHA-256 of a day's manifest, empty if there is none, as after retention."""
 

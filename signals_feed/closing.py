@@ -1,5 +1,5 @@
 """The one place that closes signals: the first to find the row active closes it, at prices of stored minutes
-where no tick is left."""
+if no tick is left."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ Ending = Closing | Decision
 def close_or_hold_back(
     endings: Collection[Ending], hold: Callable[[], None]
 ) -> tuple[set[UUID], dict[UUID, str]]:
-    """Returns the ids of the signals of which nothing is written because the prices may not be handed on now,
-    and what became of decisions. `hold` raises if another engine has taken over."""
+    """Returns the IDs of the signals of which nothing is written because the prices must not be passed on
+    now, and the outcomes of decisions. `hold` raises if another engine has taken over."""
     hold()
     held = _held_back([each.signal for each in endings if isinstance(each, Closing) or each.has_prices])
     waiting = [each for each in endings if each.signal in held]
-    # Who could wait until the prices may be handed on would choose among fills.
+    # A publisher who could wait until the prices may be passed on would choose among fills.
     unfilled = {each.signal for each in waiting if isinstance(each, Decision) and each.fill}
     note([each for each in waiting if each.signal not in unfilled])
     outcomes = write_endings([each for each in endings if each.signal not in held])
@@ -246,11 +246,11 @@ class Closer:
         self.refused: dict[UUID, Ending] = {}
         """Those that the database refuses."""
         self.held: dict[UUID, Ending] = {}
-        """Those whose prices may not be handed on; the database has them as hits."""
+        """Those whose prices must not be passed on; the database has them as hits."""
         self._tried: deque[Decision] = deque(maxlen=MOST_AT_ONCE)
         """Refused once."""
         self._permissions = 0
-        """How often it has changed what may be handed on."""
+        """How often the sources that may be passed on have changed."""
         self._wake = asyncio.Event()
         self._working = asyncio.Lock()
         self.loop = BackgroundLoop(
@@ -330,7 +330,7 @@ class Closer:
             # They are tried once more with the others that were held.
             some = [ending for ending in some if ending.signal not in held]
         for ending in some:
-            # Nothing more was decided of it meanwhile.
+            # Nothing more was decided about it in the meantime.
             is_all = self.pending.get(ending.signal) is ending
             if is_all or isinstance(ending, Closing):
                 is_all = self.pending.pop(ending.signal, None) is not None

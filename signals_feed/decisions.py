@@ -202,7 +202,7 @@ class Writing:
         self.decision = Decision(self.signal.pk, cancel=cancelling, is_unfilled=True)
 
     def update(self) -> bool:
-        """The signal's row; False if nothing is to be written."""
+        """Update the signal's row; False if there is nothing to write."""
         if self.outcome == TOO_OLD:
             return False
         signal, decision, own = self.signal, self.decision, Signal.objects.active().filter(pk=self.signal.pk)

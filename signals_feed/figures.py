@@ -52,7 +52,7 @@ RAREST = 100_000
 
 @register.filter
 def odds(evidence: float) -> str:
-    """How often luck alone leads so far, at most."""
+    """The most often that luck alone leads this far."""
     return UNKNOWN if evidence < 2 else f"1 in {min(int(evidence), RAREST):,}"
 
 

@@ -1,4 +1,4 @@
-"""The ledger and days: where it stood at the end of one, and which days of the archive it seals."""
+"""The ledger by day: its head at the end of a day, and the days of the archive that it seals."""
 
 import json
 from collections.abc import Mapping

@@ -172,7 +172,7 @@ class Signal(models.Model):
 
     @property
     def paid(self) -> Decimal | None:
-        """None until it is filled, which is for ever if it never was."""
+        """None until it is filled; a signal that ends unfilled keeps it."""
         tradable = self.fill_price if self.rules > 1 else self.tradable_price
         return None if tradable is None else paid_entry(self.direction, self.entry, tradable)
 
@@ -216,8 +216,8 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
 
 
 class Announcement(models.Model):
-    """What the stream says of a signal, at its position in commit order. It has a table of its own, so that
-    what is replayed for days does not depend on how long control events are kept."""
+    """The stream's announcement about a signal, at its position in commit order. It has a table of its own,
+    so that what is replayed for days does not depend on how long control events are kept."""
 
     class Kind(models.TextChoices):
         PUBLISHED = "published"
@@ -272,7 +272,7 @@ class Evidence(models.Model):
     # At exit: how far the exit side went for the publisher and against while the signal was active.
     best = price_field(null=True, blank=True)
     worst = price_field(null=True, blank=True)
-    # Of ticks, as exits.py says; unknown by the rules of before.
+    # Of ticks, as exits.py says; unknown by rules 1.
     feed = models.CharField(max_length=MOST_FEEDS, blank=True, default="", db_default="")
     simulated = models.BooleanField(null=True)
     accepted_ms = models.BigIntegerField(null=True)

@@ -165,5 +165,5 @@ def _is_before(seen_at: datetime | None, close: LedgerEntry | None) -> bool | No
     if close is None:
         return None if seen_at is None else True
     written = json.loads(close.payload)
-    # Entries of before do not say when they were written.
+    # Older entries do not say when they were written.
     return seen_at is not None and seen_at < read_iso(written.get("written", written["closed_at"]))

@@ -137,7 +137,7 @@ def _check_target(direction: str, target: Decimal, entry: Decimal) -> None:
 def faults_of(
     direction: str, prices: Mapping[str, Decimal], quote: Quoted, digits: int
 ) -> Iterator[SignalRefused]:
-    """What would be refused of the terms that are known so far, at most once for each."""
+    """The reasons to refuse the terms that are known so far, at most one for each."""
     entry = prices.get("entry")
     for field, price in prices.items():
         try:

@@ -17,7 +17,7 @@ from .models import LogKey, SignedCheckpoint
 from .remembered import in_file
 
 BOTH_SIGN = timedelta(days=30)
-"""For so long an old key signs beside the new one, so that readers can take over the new one in time."""
+"""An old key signs beside the new one for this long, so that readers can change to the new one in time."""
 
 AFTER = "/after-"
 
@@ -50,7 +50,7 @@ class Keyring:
 
     @transaction.atomic
     def begin_log(self, last: Checkpoint, now: datetime) -> LogKey:
-        """A new log in place of one whose entries are lost; its name says where that one ended."""
+        """A new log in place of one whose entries are lost; its name contains where that one ended."""
         LogKey.objects.filter(Q(signs_until=None) | Q(signs_until__gt=now)).update(signs_until=now)
         return self._make(named_after(last), now)
 

@@ -58,7 +58,7 @@ def append(tiles: MutableMapping[Place, bytes], size: int, leaves: Iterable[byte
 
 
 class Frontier:
-    """The root of a tree that grows leaf by leaf, when nothing else of it is wanted."""
+    """The root of a tree that grows leaf by leaf, without the rest of the tree."""
 
     def __init__(self) -> None:
         self.size = 0

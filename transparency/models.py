@@ -25,7 +25,7 @@ class LogKeyQuerySet(models.QuerySet["LogKey"]):
         return self.order_by("pk").last()
 
     def of_current_log(self) -> LogKeyQuerySet:
-        """In the order in which they were made. A log of before may have ended."""
+        """In the order in which they were made. An earlier log may have ended."""
         return self.filter(origin=current_origin()).order_by("pk")
 
     def signing(self, now: datetime) -> LogKeyQuerySet:

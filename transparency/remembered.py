@@ -54,7 +54,7 @@ class Remembered:
 
 
 def in_file() -> tuple[str, Checkpoint | None]:
-    """The log and its checkpoint, or nothing where there is no file. Raises Forked."""
+    """The log and its checkpoint, or nothing if there is no file. Raises Forked."""
     try:
         text = path().read_text()
         log, _, checkpoint = text.partition("\n")

@@ -30,7 +30,7 @@ from .checkpoints import (
 from .keys import KeyType, SigningKey, VerifierKey
 
 KEY, STATE = "witness-key", "witness.sqlite3"
-# A disk may be slow, but the log that offers a checkpoint does not wait for ever.
+# A disk may be slow, but the log that offers a checkpoint does not wait without limit.
 BUSY_S = 10.0
 PLAIN = "text/plain; charset=utf-8"
 MOST_BYTES = 64 * 1024
@@ -109,7 +109,7 @@ def write(state: sqlite3.Connection, cosigned: Checkpoint) -> None:
 
 
 def key_in(folder: Path, name: str) -> SigningKey:
-    """Made under this name where there is none yet."""
+    """Made under this name if there is none yet."""
     path = folder / KEY
     if not path.exists():
         draft = folder / f"{KEY}.{os.getpid()}"

@@ -30,7 +30,7 @@ AGAIN = timedelta(hours=1)
 LOOK_EVERY_S = 0.5
 AGAIN_AFTER_FAULT_S = 5.0
 WITHIN_S = 10.0
-# A process waits for so long at its start, before anything is signed.
+# How long a process waits at its start, before anything is signed.
 AT_START_S = 2.0
 MOST_BYTES = 64 * 1024
 
@@ -116,7 +116,7 @@ class WitnessLink:
         await in_thread(Cosignature.objects.add, due.signed, str(self.key), at, str(line), timezone.now())
 
     def _object(self, signed: SignedCheckpoint, size: int | None) -> None:
-        """Raises WitnessRefused, unless another process has offered more meanwhile."""
+        """Raises WitnessRefused, unless another process has offered more by then."""
         newest = SignedCheckpoint.objects.newest()
         if size is not None and newest is not None and size <= newest.size:
             return

@@ -20,7 +20,7 @@ from archive.journal import HeardRecords, Opened, TickSegment
 from archive.manifests import ArchiveManifest, ManifestFile, NumberGap, candles_path, joined, ticks_path
 from archive.stores import ArchiveStore, NotStored, sync_folder
 from core.times import epoch_ms, read_iso
-from instruments.catalogue import may_be_handed_on
+from instruments.catalogue import may_be_passed_on
 from market.prices import TIMEFRAMES, EmptyMinute, HistoryMinute, SeriesBegan, TickAccepted
 
 from .parquet import (
@@ -77,8 +77,8 @@ def merged(one: Path, other: Path, to: Path, gaps: Sequence[NumberGap]) -> Merge
 
 
 def is_filled(gap: NumberGap, times: Sequence[int], seqs: Sequence[int]) -> bool:
-    """Whether the numbers go through from before it to behind it. At an end of the day, where nothing is on
-    the other side, there must be as many as it lacks."""
+    """Whether the numbers from before the gap to after it have no holes. At an end of the day, without a
+    number on the other side, there must be as many as it lacks."""
     first, end = bisect_left(times, gap.start_ms), bisect_right(times, gap.end_ms)
     has_sides = first > 0 or (first < end and times[first] == gap.start_ms)
     has_sides &= end < len(times) or (first < end and times[end - 1] == gap.end_ms)
@@ -108,7 +108,7 @@ def day_start_ms(day: date) -> int:
 
 
 def bounds_of(heads: list[Opened | None]) -> list[Bounds]:
-    """For each segment what of it still counts, by where the engines after it began."""
+    """The part of each segment that still counts, from where the engines after it began."""
     bounds: list[Bounds] = []
     known: Bounds = None
     for head in reversed(heads):
@@ -294,7 +294,7 @@ class DayFiles:
     def put_candles(self, instruments: list[ArchivedInstrument]) -> None:
         for instrument in instruments:
             table, sources = candle_table(instrument, self.day)
-            if not table.num_rows or not may_be_handed_on(sources, self._withheld):
+            if not table.num_rows or not may_be_passed_on(sources, self._withheld):
                 continue
             local = self.folder / "candles.parquet"
             about = self._about(instrument.symbol, instrument.digits) | {"timeframe": "1m"}
@@ -337,7 +337,7 @@ class DayFiles:
             other.write_bytes(stored)
             local, rows, gaps, sources = self._merged(path, local, other, gaps)
         self.gaps[own.symbol] = joined(gaps)
-        if may_be_handed_on(sources, self._withheld):
+        if may_be_passed_on(sources, self._withheld):
             self._put(path, "ticks", own.symbol, local, rows, sources)
         local.unlink()
 
@@ -366,7 +366,7 @@ class DayFiles:
         return next((file for file in files if file.path == path), None)
 
     def lost(self) -> list[ManifestFile]:
-        """Those of its files that are gone, where something is to be put with them."""
+        """Those of its files that are lost, if rows are to be added to them."""
         symbols = [own.symbol for own in self.reader.symbols.values() if own.number or own.events]
         listed = [self._listed(ticks_path(symbol, self.day)) for symbol in symbols]
         return [file for file in listed if file is not None and not self._is_stored(file.path)]

@@ -160,7 +160,8 @@ class Folder:
             raise NotUsable(manifest_path(day), str(error), cost) from None
 
     def _give_up(self, day: date, before: ArchiveManifest, lost: list[ManifestFile]) -> ArchiveManifest:
-        """The manifest says what is lost before anything takes its place: the next run goes on from there."""
+        """The manifest records what is lost before anything takes its place: the next run continues from
+        there."""
         start, end = (iso_ms(epoch_ms(at)) for at in span_of(day))
         for file in lost:
             logger.warning("%s is gone: its ticks (%d) are a hole of that day", file.path, file.rows)

@@ -1,4 +1,4 @@
-"""Rows of ticks and candles, and their Parquet files. pyarrow is an extra, so it is imported where it is
+"""Rows of ticks and candles, and their Parquet files. pyarrow is an extra, so it is imported only when
 needed."""
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SymbolDay:
 
     @property
     def carries(self) -> Carried | None:
-        """What the next day goes on from."""
+        """The state from which the next day continues."""
         if self.last is None or self._seq_of_day is None or not self.is_real:
             return None
         return self.last._replace(seq=self._seq_of_day)
@@ -161,7 +161,7 @@ class SymbolDay:
             self.sources.number(self.events[-1]["source"])
 
     def end(self, seq: int) -> None:
-        """The numbers are known to have come so far by now."""
+        """The numbers have reached `seq` by now."""
         if self._seq is not None and seq > self._seq and self.is_real:
             self._miss(self._seq, seq, self._end_ms)
 
@@ -259,7 +259,7 @@ def tick_schema() -> pa.Schema:
     prices = [(column, pa.float64()) for column in ("bid", "ask", "volume")]
     time = ("time", pa.timestamp("ms", tz="UTC"))
     first = [("seq", pa.int64()), ("epoch", name), time]
-    # By which signals are judged; files of before do not have them.
+    # Signals are judged by these; older files do not have them.
     judged = [
         ("accepted_ms", pa.int64()),
         ("feed", name),

@@ -38,7 +38,7 @@ def own_archive() -> ArchiveStore:
 def archived_days(
     store: ArchiveStore, start: date | None, end: date | None, none_yet: str = NONE_YET
 ) -> dict[date, list[str]]:
-    """Each day with its files, in order, be there a manifest or not; an error where there is nothing."""
+    """Each day with its files, in order, with a manifest or without; an error if there are none."""
     every: dict[date, list[str]] = defaultdict(list)
     try:
         for path in store.listing():

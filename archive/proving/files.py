@@ -139,7 +139,7 @@ COLUMNS = {"time_ms": "time"}
 
 
 class NotAsListed(Exception):
-    """A file is not what the manifest says; the reason goes on a sentence about it."""
+    """A file is not what the manifest says; the reason completes a sentence about it."""
 
 
 class ArchivedMinute(NamedTuple):
@@ -183,7 +183,7 @@ class CheckedFile:
 
     @property
     def says_when_accepted(self) -> bool:
-        """Files of before do not, or not of each tick."""
+        """Older files do not, or not for each tick."""
         if "accepted_ms" not in self.parquet.schema_arrow.names:
             return False
         return bool(self.parquet.read(["accepted_ms"])["accepted_ms"].null_count == 0)

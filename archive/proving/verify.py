@@ -39,13 +39,13 @@ Minutes = Mapping[int, ArchivedMinute]
 
 
 class NotJudged(Exception):
-    """A day between is not in the archive, or not all of it."""
+    """A day in between is missing from the archive, or incomplete."""
 
 
 class Judged(NamedTuple):
     signal: Signal
     fault: str
-    """A sentence; empty where the result is the same."""
+    """A sentence; empty if the result is the same."""
     note: str = ""
 
 
@@ -53,7 +53,7 @@ class ArchivedDays(NamedTuple):
     """How the archive is asked, by symbol and day."""
 
     ticks: Callable[[str, date], list[ArchivedTick]]
-    """Raises NotJudged where they are not there, or not all."""
+    """Raises NotJudged if they are not there, or not all."""
     minutes: Callable[[str, date], Minutes]
     stored: Callable[[str, date], Minutes]
     """What the database has by now."""
@@ -75,8 +75,8 @@ def judge_again(signal: Signal, days: ArchivedDays) -> Judged:
 
 
 def _ticks(signal: Signal, entry: Evidence, exit_: Evidence | None, days: ArchivedDays) -> Iterator[Tick]:
-    """All of them. By the rules of before those are enough at which it may have ended: a level is met, or its
-    evidence says so."""
+    """All of them. Rules 1 need only those at which it may have ended: a level is met, or its evidence says
+    so."""
     until = exit_.at if exit_ else signal.closed_at or signal.published_at
     last, is_buy = (exit_.epoch, exit_.seq) if exit_ else ("", 0), signal.direction == "buy"
     low, high = sorted((float(signal.stop_loss), float(signal.take_profit)))
@@ -169,7 +169,7 @@ class DayVerdict(NamedTuple):
 
 
 class Proving:
-    """One day. The database is asked only where it is that of the archive."""
+    """One day. The database is read only if it belongs to the archive."""
 
     def __init__(
         self, store: ArchiveStore, day: date, listed: Collection[str], *, has_database: bool
@@ -351,7 +351,7 @@ class Proving:
         return self.file(symbol, day, "candles").minutes()
 
     def file(self, symbol: str, day: date, kind: str) -> CheckedFile:
-        """Raises NotJudged where it is not there, or not whole."""
+        """Raises NotJudged if it is missing or incomplete."""
         manifest = self._manifest(day)
         if manifest is None:
             raise NotJudged(f"{day} is not archived")
@@ -400,7 +400,7 @@ class ArchivedWindows:
         self._open: dict[tuple[str, date], CheckedFile] = {}
 
     def __call__(self, publish: Payload, since_ms: int, until_ms: int) -> list[Tick] | None:
-        """None where not all of them are archived. An archive that is away is an OSError."""
+        """None if not all of them are archived. An archive that is away is an OSError."""
         first, last = days_between(publish, since_ms, until_ms)
         found: list[Tick] = []
         try:

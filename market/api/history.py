@@ -246,7 +246,7 @@ class WalkPosition(NamedTuple):
 
     after_ms: int
     end_ms: int
-    """Where no end was asked for, the moment of the first page: so every walk ends."""
+    """Without a requested end, the moment of the first page: so every walk ends."""
     simulated: bool | None
     """None before the first page."""
     given: int

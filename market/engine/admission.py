@@ -95,7 +95,7 @@ RANGES = 15
 AGREEING = 3
 KEPT_SPREADS = 100
 
-# If no other outlier comes for so long, the first ones were no new level.
+# If no other outlier comes for this long, the first ones were no new level.
 SETTLED_AFTER_MS = 10_000
 
 
@@ -258,7 +258,7 @@ class RecentLags:
     def __init__(self) -> None:
         self._late = Counter[int]()
         self._minutes: deque[tuple[int, Counter[int]]] = deque([(0, self._late)], maxlen=LAG_MINUTES)
-        """For each minute, how many ticks came before it, and how many of it were how many steps late."""
+        """For each minute, how many ticks came before it, and its ticks by their delay in steps."""
 
     def note(self, lag_ms: int) -> None:
         self._late[min(lag_ms, MOST_LAG_MS) // LAG_STEP_MS] += 1
@@ -283,11 +283,11 @@ class RecentLags:
 
 
 class FeedState:
-    """One feed as the engine hears it."""
+    """The state of one feed in the engine."""
 
     def __init__(self) -> None:
         self.since_ms: int | None = None
-        """Since when it has been heard without a break."""
+        """The beginning of its present unbroken stretch."""
         self.heard_ms = 0
         self.lost_ms: int | None = None
         self.why = ""
@@ -303,7 +303,7 @@ class FeedState:
         self.is_moved = False
         """The venue is reached at an address that is not its own."""
         self.source_ms: int | None = None
-        """Up to when all that it sent is here, by its own clock; None where it has none."""
+        """Up to when everything that it sent has arrived, by its own clock; None if it has none."""
         self._awaited_since_ms: int | None = None
         self.ahead_ms = 0
         """How far the engine's clock is ahead of its own."""
@@ -371,8 +371,8 @@ class FeedChoice:
         self.active = 0
         self.switched_ms: int | None = None
         self.switches = 0
-        self.admits_nobody = False
-        """Nobody is let in: the series ends, and another begins with a choice of its own."""
+        self.admits_none = False
+        """Nothing is admitted: the series ends, and another begins with a choice of its own."""
         self._heard_ms = [at_ms] * len(feeds)
         self._steady_ms: int | None = None
         """Since when the preferred feed, which was stalled, has been sending again."""
@@ -386,7 +386,7 @@ class FeedChoice:
     ) -> str | None:
         """None if the feed is let in, else why not."""
         rank = self._rank(origin)
-        if rank is None or self.admits_nobody:
+        if rank is None or self.admits_none:
             return "not_its_source"
         before_ms, self._heard_ms[rank] = self._heard_ms[rank], at_ms
         if rank == self.active:

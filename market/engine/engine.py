@@ -1,4 +1,4 @@
-"""The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
+"""The engine: ticks come in, are checked, numbered, folded into prices and order flow, and published."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -38,7 +38,7 @@ CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
 NO_FEED = FeedState()
 
-# The reason why nothing is taken while it could not be handed on.
+# The reason why nothing is admitted while it could not be published.
 NO_ROOM = "no_room"
 
 # With more instruments than these, each is looked at by every fourth look at the clock: once a second.
@@ -83,13 +83,13 @@ class Engine:
         self.changed: dict[str, InstrumentState] = {}
         """Instruments that took a tick since the last checkpoint."""
         self.records: list[AnyRecord] = []
-        """What was decided and not yet handed on."""
+        """Decided and not yet published."""
         self.unsettled: set[str] = set()
         """The symbols whose prices are not settled."""
         self.must_tell = False
         """One of them joined only now, and that is not announced yet."""
         self.has_room: Callable[[], bool] = lambda: True
-        """Whether what is taken can be handed on."""
+        """Whether what is admitted can be published."""
         self._looked_ms, self._turn = -1, 0
         self._due: list[str] = []
         """The symbols that this look at the clock has not come to yet."""
@@ -238,7 +238,7 @@ class Engine:
             return FillTerms(self.fill_after_ms, ahead_ms=None)
         # The next engine continues from this checkpoint.
         self.changed[symbol] = state
-        # Also while the feed says that it has no prices of it.
+        # Also while the feed reports no prices for it.
         feed_state, settling = self.feed_states.get(state.origin or state.source), state.outliers.settling
         lag_ms = 0 if feed_state is None else feed_state.lags.p99_ms(feed_state.ticks)
         unsettled_ms = settling.count(at_ms)
@@ -262,7 +262,7 @@ class Engine:
         return start_ms if is_missing else None
 
     def backfill(self, symbol: str, minutes: Sequence[PriceBar], basis: str, at_ms: int) -> int:
-        """Minutes out of a source's history, where nothing was known; returns how many were taken."""
+        """Minutes from a source's history, for times without data; returns how many were taken."""
         facts = catalogue.find(symbol)
         if facts is None:
             return 0
@@ -316,7 +316,7 @@ class Engine:
             self.changed[state.facts.symbol] = state
 
     def unheard(self, symbol: str, at_ms: int) -> Unheard | None:
-        """Since when trades may be missing of minutes that are still open; None where nothing needs them."""
+        """Since when trades may be missing of minutes that are still open; None if nothing needs them."""
         facts = catalogue.find(symbol)
         if facts is None or (facts.order_flow_source, facts.volume_kind) == ("tick_rule", "ticks"):
             return None
@@ -391,7 +391,7 @@ class Engine:
 
     def is_priced_by(self, feed: str, facts: InstrumentFacts, at_ms: int) -> bool:
         choice = self.instrument(facts, at_ms).choice
-        return choice.feed == feed and not choice.admits_nobody
+        return choice.feed == feed and not choice.admits_none
 
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""

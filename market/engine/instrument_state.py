@@ -52,7 +52,7 @@ class InstrumentState:
     unsure_ms: int | None = None
     """Since when its source has sent what was refused, or is old: its price may be another than this."""
     simulated: bool = field(init=False)
-    """Of which kind the series is that goes on."""
+    """The kind of the present series."""
     kind_since_ms: int | None = None
     """Since when; None: always."""
     flow: OrderFlow = field(init=False)
@@ -221,7 +221,7 @@ class InstrumentState:
         return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
     def windows_to_keep(self) -> list[tuple[int, int]] | None:
-        """None where they are stored as they are."""
+        """None if the stored ones are unchanged."""
         if self.absorption.is_kept:
             return None
         self.absorption.is_kept = True
@@ -241,7 +241,7 @@ class InstrumentState:
         self.kind_since_ms = checkpoint.kind_since_ms
         if checkpoint.simulated != self.simulated:
             # What prices it now is not what its series is of: that has to be ended first.
-            self.simulated, self.choice.admits_nobody = checkpoint.simulated, True
+            self.simulated, self.choice.admits_none = checkpoint.simulated, True
             self.source = checkpoint.source or (DEMO if checkpoint.simulated else PUSH)
         self._unsettle(checkpoint.unsettled_ms, at_ms)
 

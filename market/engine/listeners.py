@@ -1,4 +1,4 @@
-"""Listeners follow the engine in its own process, and write what they make of it with the engine's state."""
+"""Listeners follow the engine in its own process, and write their results with the engine's state."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
@@ -10,7 +10,7 @@ class SymbolStanding(NamedTuple):
     """How far the database knows an instrument when an engine begins."""
 
     seq: int
-    """The last number that was given to a tick of it."""
+    """The last number that one of its ticks got."""
     closed_until_ms: int
     """When its last closed minute ended; 0 before the first."""
 
@@ -33,10 +33,10 @@ class EngineStart(NamedTuple):
     hold: Callable[[], None]
     """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
-    """What another engine decided and had not written yet: heard first."""
+    """What another engine decided and had not written yet: it comes first."""
     fill_terms: Callable[[str], FillTerms]
     """Of a symbol, now."""
-    begin_anew: Callable[[], Awaitable[None]]
+    restart_numbering: Callable[[], Awaitable[None]]
     """From now on ticks are numbered in another epoch. Only while nothing comes."""
     standings: Mapping[str, SymbolStanding] = {}
     """By symbol, without the tail. What had higher numbers is in the tail, or the numbers are given again."""

@@ -107,7 +107,7 @@ class StandIn:
         for _ in range(TRIES):
             if (records := await self._bus.between(reached, until)) is not None:
                 return records
-            # The database may have had the last of it first.
+            # The database may have had its end first.
             await asyncio.sleep(FOLLOW_RETRY_S)
         return None
 
@@ -134,8 +134,8 @@ TELL_PAUSE_S = 0.1
 RETRY_S = 1.0
 REPEATED_AT_ONCE = 1_000
 
-# A look at the clock so long after the last one finds a machine that slept, stood still or is overloaded:
-# what came meanwhile waits to be read, and still counts.
+# A look at the clock this long after the last one means that the machine slept, stood still or is overloaded:
+# what arrived in between waits to be read, and still counts.
 AWAY_S = 1.0
 
 
@@ -201,7 +201,7 @@ class Runner:
             standing_waits.tell(error)
         else:
             standing_waits.over()
-            # Now, because it holds all up for a second where there are thousands of instruments.
+            # Now, because it blocks for a second with thousands of instruments.
             freeze_startup_objects()
 
     async def write_remains(self) -> None:
@@ -223,12 +223,12 @@ class Runner:
         for number, record in enumerate(tail, 1):
             self.engine.repeat(record, at_ms)
             if number % REPEATED_AT_ONCE == 0:
-                # It may be of hours, and the lease has to be kept meanwhile.
+                # It may span hours, and the lease has to be kept.
                 await asyncio.sleep(0)
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
-        begin_anew = partial(self.bus.begin_anew, self.writer)
-        start = EngineStart(self.epoch, self.writer.lease.hold, tail, self.fill_terms, begin_anew, standings)
+        restart = partial(self.bus.restart_numbering, self.writer)
+        start = EngineStart(self.epoch, self.writer.lease.hold, tail, self.fill_terms, restart, standings)
         for listener in self.listeners:
             await listener.begin(start)
 

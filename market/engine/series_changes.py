@@ -91,13 +91,13 @@ class SeriesChanges:
 
     def _take_up_again(self, state: InstrumentState) -> None:
         """Its series was to end, and is not any more: staff put the source back before that was written."""
-        if state.choice.admits_nobody:
+        if state.choice.admits_none:
             state.choose(FeedChoice(self._engine.feeds(state.facts), now_ms()))
 
     async def _change_kind(self, state: InstrumentState) -> None:
         engine, writer, facts, at_ms = self._engine, self._writer, state.facts, now_ms()
         # Nothing more is admitted, and each candle is closed with what it has.
-        state.choice.admits_nobody = True
+        state.choice.admits_none = True
         engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS), at_ms)
         simulated = not state.simulated
         next_source = engine.feeds(facts)[0]
@@ -117,11 +117,11 @@ class SeriesChanges:
         logger.info("%s is priced by %s now, no longer by %s", facts.symbol, next_source, ending.source)
 
     def _begin(self, state: InstrumentState, history: History, checkpoint: Checkpoint, at_ms: int) -> None:
-        """The series of the other kind goes on from where it ended the last time."""
+        """The series of the other kind continues from its last end."""
         engine, facts = self._engine, state.facts
         choice = FeedChoice(engine.feeds(facts), at_ms)
         # It may have been changed back meanwhile.
-        choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
+        choice.admits_none = is_simulated(choice.feed) != checkpoint.simulated
         state.begin(checkpoint, choice, at_ms)
         engine.note_unsettled(state)
         engine.prices.histories[facts.symbol] = history

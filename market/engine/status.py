@@ -1,4 +1,4 @@
-"""How the engine is doing, second by second: every process hears of it, for metrics and the back office."""
+"""The engine's state, second by second: every process receives it, for metrics and the back office."""
 
 import msgspec
 
@@ -63,7 +63,7 @@ class EngineStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why Redis may not keep what the engine says: `full` or `away`."""
 
 
-# A feed that was not heard for this long is silent, though its connection stands.
+# A feed without messages for this long is silent, even if its connection is open.
 SILENT_MS = 15_000
 
 

@@ -56,7 +56,7 @@ class LeaseBeats:
         self._ended.set()
 
     def look(self, now_s: float) -> bool:
-        """Beats if that is due; False where another process has the lease."""
+        """Beats if that is due; False if another process has the lease."""
         is_due = now_s - self._lease.beat_s > BEAT_AFTER_S and now_s - self.turned_s <= STANDS_STILL_S
         try:
             is_ours = not is_due or not self._lease.is_held or self._lease.beat_alone()
@@ -96,7 +96,7 @@ UNWRITTEN_S = 3.0
 
 
 class EngineWriter:
-    """`publish` hands on what the engine decided, so that what is written was published before."""
+    """`publish` passes on what the engine decided, so that it is published before it is written."""
 
     def __init__(
         self,

@@ -229,7 +229,7 @@ class EncodedBars(msgspec.Struct):
     closed: bytes
     """They are many and stay the same, so they are not copied."""
     forming: bytes
-    """With the comma in front of it; empty where none forms."""
+    """With the comma in front of it; empty if none forms."""
     last_closed_ms: int | None
     answered: tuple[object, tuple[bytes, ...]] | None = None
     """The quote with which they were last answered, and that answer: many ask between two ticks."""
@@ -332,7 +332,7 @@ class History:
     def __init__(self, digits: int) -> None:
         self.digits = digits
         self.simulated: bool | None = None
-        """Of which kind what was loaded is; None where nothing was."""
+        """Of which kind what was loaded is; None if nothing was."""
         self.builder = CandleBuilder()
         self.day = RollingDay(digits)
         self.recent: deque[PriceBar] = deque(maxlen=RECENT)

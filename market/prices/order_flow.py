@@ -96,7 +96,7 @@ class FlowState(msgspec.Struct, frozen=True):
     half_points: int = 0
     """Twice the last mid, in points; 0 before the first."""
     minute_ms: int | None = None
-    """When the minute of the last update opened; None where it is not known whole. The version before sums up
+    """When the minute of the last update opened; None if it is not known whole. The version before sums up
     no minutes."""
     sold: int = 0
     """The bid volume of that minute, in hundred-millionths; `bought` is its ask volume."""
@@ -172,7 +172,7 @@ class OrderFlow:
 
     def minute(self, opened_ms: int) -> MinuteFlow | None:
         """The sums of a minute of which nothing more comes: none but the running sum, if no update was in it.
-        None where they are not known."""
+        None if they are not known."""
         if opened_ms + MINUTE_MS < self._minute_ends_ms:
             last, is_whole = self._before, self._before_is_whole
         else:
@@ -348,7 +348,7 @@ class AbsorptionWatch:
 
 
 class RecentVolumes:
-    """Mean and standard deviation of the last volumes: whole numbers, whose sums stay exact for ever."""
+    """Mean and standard deviation of the last volumes: whole numbers, whose sums stay exact."""
 
     __slots__ = ("_many", "_squares", "_sum", "volumes")
 

@@ -77,7 +77,7 @@ class TickAccepted(JournalRecord, tag=0):
     cumulative_delta: float = 0.0
     price: float = 0.0
     numbering: str = ""
-    """Whose `source_seq` it is; empty where the source gives none."""
+    """Whose `source_seq` it is; empty if the source gives none."""
     source_seq: int = 0
     accepted_ms: int = 0
     """When the engine admitted it, by the engine's clock; 0 if unknown."""

@@ -345,7 +345,7 @@ class StoredSeries(NamedTuple):
 
 class PageBounds(NamedTuple):
     last_ms: int | None
-    """When the last candle of the page opened, or what was looked at ended; None where there is none."""
+    """When the last candle of the page opened, or what was looked at ended; None if there is none."""
     has_more: bool
 
 

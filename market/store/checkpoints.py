@@ -162,7 +162,7 @@ class Checkpoint(NamedTuple):
     unsettled_ms: int = 0
     """How long its prices were not settled, in all."""
     windows: Sequence[tuple[int, int]] | None = None
-    """The volumes that absorption is compared with; None where they are stored as they are."""
+    """The volumes that absorption is compared with; None if they are stored as they are."""
 
     @property
     def awaits_first(self) -> bool:

@@ -149,13 +149,13 @@ class Lease:
         return JournalPosition(state.epoch, state.position)
 
     def other(self) -> str:
-        """The name of another process that holds it; empty where it may be taken. Only looks."""
+        """The name of another process that holds it; empty if it may be taken. Only looks."""
         seen = EngineState.objects.only("writer", "beats", "beat_at").filter(pk=1).first()
         is_free = seen is None or seen.writer == self.writer or self._is_free(seen)
         return "" if seen is None or is_free else seen.writer
 
     def beat(self, position: JournalPosition) -> None:
-        """Within the transaction that writes: nothing of it stays if the lease is another's."""
+        """Within the transaction that writes: nothing of it is kept if the lease is another's."""
         if not self.beat_alone(epoch=position.epoch, position=position.number):
             raise LeaseLost
 
@@ -250,7 +250,7 @@ def wait_until_alone() -> None:
 
 
 def wait_for_end(lease: Lease) -> None:
-    """Of the process that holds it: it may be stopping, or gone. Raises CommandError if it goes on."""
+    """Of the process that holds it: it may be stopping, or gone. Raises CommandError if it keeps running."""
     where = ""
     for _ in range(LOOKS):
         time.sleep(BEAT_S)

@@ -118,8 +118,8 @@ class InstrumentCandles(NamedTuple):
     importing: QuerySet[UnfinishedImport]
 
     def kept_from(self) -> datetime:
-        """The midnight before the oldest candle that a start reads, or before the place where an import goes
-        on: a day has to be whole when its coarser candles are made."""
+        """The midnight before the oldest candle that a start reads, or before the position from which an
+        import continues: a day has to be whole when its coarser candles are made."""
         kept_from = midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
         goes_on_at = self.importing.aggregate(first=Min("minute_at"))["first"]
         return kept_from if goes_on_at is None else min(kept_from, midnight(goes_on_at))

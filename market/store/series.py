@@ -72,8 +72,8 @@ def _lock(function: str, instrument_id: int) -> None:
 
 @transaction.atomic
 def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Checkpoint:
-    """Begin the series of the other kind; returns where it ended the last time. The numbers of the ticks go
-    on, because the streams do."""
+    """Begin the series of the other kind; returns where it ended last. The numbers of the ticks continue,
+    because those of the streams do."""
     lock_series(facts.id)
     row, _ = LastQuote.objects.select_for_update().get_or_create(instrument_id=facts.id)
     former = FormerQuote.objects.filter(pk=facts.id, simulated=simulated).first()
@@ -199,7 +199,7 @@ def _go_on_with(
 
 
 def _round_quote(before: int, stored: Tick | None, prices: Prices, facts: InstrumentFacts) -> None:
-    """The known quote, which no tick may follow soon. What is stored of it has all of its decimals."""
+    """Round the known quote, as its next tick may be far off. The stored value has all of its decimals."""
     quote = prices.quotes.get(facts.symbol)
     if quote is None:
         return

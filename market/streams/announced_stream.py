@@ -57,7 +57,7 @@ def read_in_thread(read: Callable[[int, int, int], list[Announced]]) -> Read:
 
 
 def since_of(position: int) -> str:
-    """The `since` of a client that has not heard of anything yet."""
+    """The `since` of a client that has received nothing yet."""
     return f"{AFTER_POSITION}{position}"
 
 
@@ -69,7 +69,7 @@ class Missed(NamedTuple):
     """A portion of what a client missed."""
 
     after: int
-    """The position after which it goes on."""
+    """The position after which it continues."""
     upto: int
     """The position up to which it was read, unless the portion is full."""
     found: list[Announced]
@@ -103,11 +103,11 @@ class AnnouncedStream(Stream):
         """The position of what a client had last; None if it is unknown or too old."""
 
     def concerns(self, topics: frozenset[str] | set[str], announced: Announced) -> bool:
-        """Whether a client with these topics hears of it."""
+        """Whether a client with these topics receives it."""
         return not announced.topics.isdisjoint(topics)
 
     def recipients(self, announced: Announced) -> Iterable[str]:
-        """The topics whose clients hear of it. No client may have two of them."""
+        """The topics whose clients receive it. No client may have two of them."""
         return announced.topics
 
     async def start(self) -> None:
@@ -184,7 +184,7 @@ class AnnouncedStream(Stream):
             await self.replay(client.subscriber, missed, self.topics_of(wanted), self.variant_of(wanted))
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
-        """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
+        """Send what `topics` add to what the subscriber received, then let the hub continue from there."""
         had = subscriber.topics
         await subscriber.drained()
         # A client that already receives all of it, and asks again and again, causes no read.

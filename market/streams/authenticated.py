@@ -29,7 +29,7 @@ from serving.websocket.consumer import Scope
 ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
 
-# What a client calls itself is shown to its owner, not more of it.
+# Of the client's name for itself, its owner is shown at most this many characters.
 MOST_OF_AGENT = 120
 
 # The code stays 4401: waiting does not make a key valid, and after 4429 a client would try it again.

@@ -55,7 +55,7 @@ class TopicFaults:
         self._topics.clear()
 
     def topics(self, symbols: Collection[str], features: Collection[RequestedFeature]) -> set[str]:
-        """The topics on which a client hears these symbols."""
+        """The topics of a client that follows these symbols."""
         faults = [fault for fault in CHAOS if fault in features]
         if not faults or TEST_SYMBOL not in symbols:
             return set(symbols)

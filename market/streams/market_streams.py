@@ -172,7 +172,7 @@ class NumberedStream(Stream):
         self.recent.begin_series(symbol, last_tick)
 
     def notify_liveness(self, is_heard: bool) -> None:
-        """While no engine is heard nothing comes, which would look like a quiet market."""
+        """Without an engine no frames are sent, which would look like a quiet market."""
         self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
 
     async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
@@ -270,7 +270,7 @@ class CandleStream(NumberedStream):
                 self.recent.keep(key, [closed.seq], [frame], [at_ms], (closed.seq, frame))
 
     def end_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
-        """What is shown first from now on is the last candle of the series that goes on."""
+        """From now on, clients are first shown the last candle of the present series."""
         keys = [key_of_candles(symbol, timeframe) for timeframe in TIMEFRAMES]
         for key, seq in self.recent.positions(keys).items():
             self.recent.begin_series(key, (seq, key.encode()))
@@ -413,7 +413,7 @@ def keep(symbol: str, records: Sequence[AnyRecord], came_ms: Sequence[int]) -> N
     candles.keep_closed(records, came_ms)
     streamed = [isinstance(record, STREAMED) for record in records]
     sent = cast(list[TickAccepted | AbsorptionFound], [*compress(records, streamed)])
-    # Packed they take a third of the memory, and each is let go in one piece.
+    # Packed they take a third of the memory, and each is freed in one piece.
     packed, came_ms = [*map(pack, sent)], [*compress(came_ms, streamed)]
     is_tick = [type(record) is TickAccepted for record in sent]
     if catalogue.known(symbol) is not None:

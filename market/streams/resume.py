@@ -39,7 +39,7 @@ class LastSent(NamedTuple):
     seq: int
     """0 if nothing ever was."""
     tick: bytes | None = None
-    """Its last frame, where that is known."""
+    """Its last frame, if known."""
     before: Iterable[KeptFrame] = ()
     """Frames up to there; worth nothing if they end elsewhere."""
     ended_at: int = -1
@@ -97,12 +97,12 @@ class SymbolFrames:
         self._max_frames = max_frames
         self._frames, self._came_ms = NO_FRAMES, NO_TIMES
         self.head = head
-        """The last number; None if frames may have been sent that this process does not know of."""
+        """The last number; None if frames may have been sent that this process does not know."""
         self.last_tick = last_tick
         self._ended_at = ended_at
 
     def begin_series(self, last_tick: NumberedFrame | None) -> None:
-        """A client that was away got no notice of it, and must not take one series for the other."""
+        """A client that was away got no notice, and must not take one series for the other."""
         self._ended_at, self.last_tick = self.head or 0, last_tick
 
     def _begin_at(self, seq: int) -> None:

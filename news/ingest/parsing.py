@@ -38,7 +38,7 @@ GZIP, MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
 
 class FetchedFeed(msgspec.Struct, frozen=True):
     body: bytes
-    """As it came over the wire."""
+    """As received."""
     content_type: str
     address: str
     """The address that it finally came from, after redirects."""

@@ -100,7 +100,7 @@ MOST_SYMBOLS = 6
 
 class Subjects(NamedTuple):
     category: str
-    """Empty where nothing is recognised."""
+    """Empty if nothing is recognised."""
     symbols: tuple[str, ...]
 
 

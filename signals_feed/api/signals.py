@@ -150,7 +150,7 @@ def rows_of(user: str | None, read: Callable[[str | None], Rows]) -> Rows:
     rows = read(user) if user is None or "\0" not in user else []
     if rows or user is None:
         return rows
-    # Otherwise a misspelt name would be an empty feed for ever.
+    # Otherwise a misspelt name would be an empty feed.
     name = present_name(user)
     return [] if name == user else read(name)
 

@@ -165,8 +165,7 @@ def open_bundle(user_id: int) -> BufferedReader:
 
 
 def newest_seen() -> SignedCheckpoint | None:
-    """By a witness, or else the newest: so nothing in a bundle is the operator's word alone where it need
-    not be."""
+    """By a witness, or else the newest: so a bundle relies on the operator's word alone only if it must."""
     own = SignedCheckpoint.objects.of_current_log()
     keys = [str(each.key) for each in settings.WITNESSES]
     seen = own.filter(cosignatures__witness__in=keys).order_by("-size").first() if keys else None

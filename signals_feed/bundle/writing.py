@@ -130,8 +130,8 @@ def windows(record: Sequence[Payload], ticks_of: TicksOf) -> Iterator[dict[str, 
 
 
 def stretches(record: Sequence[Payload]) -> list[tuple[int, int]]:
-    """Around each arm, the fill, the requests and the end. After the last of them only where nothing can
-    follow, and none from where minutes decided."""
+    """Around each arm, the fill, the requests and the end. After the last of them only if nothing can follow,
+    and none after minutes decided."""
     decided: list[int] = []
     is_over = False
     for entry in record:

@@ -244,7 +244,7 @@ class ActiveSignals:
             return False
         facts = catalogue.known(tick.symbol)
         stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
-        # After a silence that makes a quote stale, or as the first tick that this process hears.
+        # After a silence that makes a quote stale, or if it is the first tick in this process.
         is_after_gap = before is None or tick.time_ms - before.time_ms > stale_ms
         source = AFTER_GAP if is_after_gap else TICK
         self._close_by_quote(watch, watched, exit_, quote, source, tick.time_ms)
@@ -321,7 +321,7 @@ class ActiveSignals:
                 self._go_on((followed,), minute)
 
     def note_outcome(self, decision: Decision, outcome: str) -> None:
-        """What became of it in the database."""
+        """Its outcome in the database."""
         followed = self.followed.get(decision.signal)
         if followed is None:
             return
@@ -446,7 +446,7 @@ class ActiveSignals:
         seq, _ = self._last.get(symbol, (0, 0))
         if watch is not None and watch.recent:
             seq = watch.recent[-1].seq
-        # An engine that begins has not heard yet what time it is at a venue.
+        # An engine that has just started does not know the venue's time yet.
         ahead_ms = before_ms if terms.ahead_ms is None else terms.ahead_ms
         ahead_ms = max(-MOST_AHEAD_MS, min(ahead_ms, MOST_AHEAD_MS))
         where = self.epoch(), seq, terms.wait_ms, terms.unsettled_ms, ahead_ms

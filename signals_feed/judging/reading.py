@@ -1,4 +1,4 @@
-"""What the watcher reads: active signals with what the ledger says of them, and minutes that judge them."""
+"""What the watcher reads: active signals with their ledger entries, and minutes that judge them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SignalToWatch(NamedTuple):
     entry: Quoted | None
     """The quote it was published at; None for a signal older than this record."""
     record: Sequence[Payload] = ()
-    """What the ledger says of it, by rules 2."""
+    """Its ledger entries, by rules 2."""
     reached: Reach | None = None
     """Before the last checkpoint."""
 
@@ -81,7 +81,7 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     if ids is not None:
         signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
     entry_of = {entry.signal_id: entry for entry in entries}
-    # The rows first: what an entry says later than its row is heard of again.
+    # The rows first: an entry that is newer than its row is read again later.
     rows = list(signals)
     records = read_records([signal.pk for signal in rows if signal.rules == RULES])
     found = [SignalToWatch.of(signal, entry_of.get(signal.pk), records[signal.pk]) for signal in rows]
@@ -91,7 +91,7 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
 
 
 def read_records(signals: Sequence[UUID]) -> dict[UUID, list[Payload]]:
-    """What the ledger says of signals by rules 2."""
+    """The ledger entries of signals by rules 2."""
     found: dict[UUID, list[Payload]] = defaultdict(list)
     for begin in range(0, len(signals), IN_ONE_QUERY):
         entries = LedgerEntry.objects.filter(signal__in=signals[begin : begin + IN_ONE_QUERY])

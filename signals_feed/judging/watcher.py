@@ -5,15 +5,15 @@ Nothing that the database knows of is lost with the process. A tick that closes 
 `Hit` in the transaction of the engine's checkpoint that contains the tick, together with a mark: all minutes
 before it were judged. An engine that starts reads both, and all signals, before it takes a tick; minutes that
 others stored after the mark are judged as minutes. What was not stored is judged by the first tick after the
-gap. A publication is heard of within a quarter of a second and judged from the first tick after its own; only
+gap. A publication is read within a quarter of a second and judged from the first tick after its own; only
 a kill in between leaves a stretch without a judge.
 
-A signal by rules 2 is armed when it is heard of, and filled by the tick that is due; followed_signal.py takes
+A signal by rules 2 is armed when it is read, and filled by the tick that is due; followed_signal.py takes
 the judge's own steps. What is armed, filled or ended waits as `Undelivered`, in the transaction in which a
 hit would. Until an arm is in the ledger, ticks of its signal are only kept: they are judged once it is.
 
 By rules 1, signals of inactive instruments wait until they are active. On a closed or stale market, cancelled
-and expired ones wait for the first tick. Those of an instrument whose prices may not be handed on are judged
+and expired ones wait for the first tick. Those of an instrument whose prices must not be passed on are judged
 as all are, and close once they may."""
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ from .reading import (
 # Signals do not outlive the prices that they were published on: a change of kind ends them.
 @transaction.atomic
 def end_series(ending: SeriesEnding, hits: Sequence[Ending], epoch: str, known: Sequence[Followed]) -> None:
-    """What was decided by a tick stays. All others are cancelled at the last price, or where that may not be
-    handed on, at that of their fill, which everybody has."""
+    """What was decided by a tick stays. All others are cancelled at the last price, or if that must not be
+    passed on, at that of their fill, which is public."""
     end_signals(ending, [each for each in hits if isinstance(each, Closing)], epoch)
     own = Signal.objects.active().filter(instrument__symbol=ending.symbol, rules=record.RULES)
     may_be_shown, ids = may_last_be_shown(ending), set(own.values_list("pk", flat=True))
@@ -177,9 +177,9 @@ class SignalWatcher:
             before=self._woken,
             again=LOOK_S,
         )
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self.unread: set[UUID] = set()
         """Published or cancelled, and still to be read."""
@@ -205,12 +205,12 @@ class SignalWatcher:
             symbol: (start.standings[symbol].seq, each.time_ms) for symbol, each in quotes.items() if each
         }
         self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms(), start.fill_terms, last)
-        self._begin_anew()
+        self._reset()
         self._wake.set()
         self.hear(start.tail)
         # Before any stored minute contains ticks of the tail, which could not be distinguished in it. All
         # later ticks are judged one by one.
-        await self._read_first(start.begin_anew)
+        await self._read_first(start.restart_numbering)
         await self.loop.start()
 
     async def stored(self, symbols: Collection[str]) -> None:
@@ -282,16 +282,16 @@ class SignalWatcher:
             self._closed_meanwhile.add(signal)
 
     def close_held(self, _: dict[str, Any]) -> None:
-        """Those whose prices may be handed on now."""
+        """Those whose prices may be passed on now."""
         if self.closer is not None:
             self.closer.try_again()
 
-    async def _read_first(self, begin_anew: Callable[[], Awaitable[None]]) -> None:
+    async def _read_first(self, restart_numbering: Callable[[], Awaitable[None]]) -> None:
         while self._is_new:
             try:
-                # Within a numbering an arm counts for ever, and the first tick that is due was not heard.
+                # Within a numbering an arm stays valid, and the first tick that is due was not seen.
                 if not await in_thread(is_followed) and await in_thread(are_armed):
-                    await begin_anew()
+                    await restart_numbering()
                 await self._read_all()
                 watching_waits.over()
             except TRANSIENT as error:

@@ -351,7 +351,7 @@ def missing_triggers(using: str = "default") -> set[str]:
 
 
 def columns_there(using: str) -> set[tuple[str, str]]:
-    """Fewer where the migrations go only so far. Django would parse the definition of each table."""
+    """Fewer if only earlier migrations are applied. Django would parse the definition of each table."""
     with connections[using].cursor() as cursor:
         cursor.execute(COLUMNS[connections[using].vendor])
         return set(cursor.fetchall())

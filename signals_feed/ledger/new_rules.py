@@ -1,5 +1,5 @@
-"""When the new rules begin: once each process that runs says that it knows them. Until then all publish by
-those of before, which every version understands."""
+"""When new rules begin: once each running process reports that it knows them. Until then, all publish by the
+previous rules, which every version understands."""
 
 from datetime import datetime
 

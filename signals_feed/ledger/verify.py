@@ -16,7 +16,7 @@ from signals_feed.archive_access import DigestOf, archived
 from signals_feed.contradictions import UNREADABLE, WRITTEN_WITHIN_MS, contradictions
 from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.record import ARCHIVE, ARM, CLOSE, CLOSE_REQUEST, FILL, OWN_TIME, PUBLISH, RULES, ms_of
-from transparency.checking import CheckpointCheck
+from transparency.signing import CheckpointCheck
 
 from .guards import missing_triggers
 from .ledger import (
@@ -34,8 +34,8 @@ from .ledger import (
     publication_payload,
 )
 
-# Whether the ledger was written in its order, as far as its entries say so themselves.
-# By the rules of before, the market's time counts, which a wrong clock does not move.
+# Whether the ledger was written in its order, as far as its own entries show it. By rules 1, the market's
+# time counts, which a wrong clock does not move.
 DATED_BACK_MS = 3_600_000
 
 
@@ -44,7 +44,7 @@ class OrderCheck:
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
-        """Of what is in order, but was published by the rules of before."""
+        """In order, but published by earlier rules."""
         self._written = ""
         self._begun_at = 0
         """The first publication by the new rules."""
@@ -55,7 +55,7 @@ class OrderCheck:
         """Of those by the new rules, whether they are the demo's."""
 
     def fault(self, entry: Payload, is_demo: bool) -> str:
-        """Empty if there is none. `is_demo` is for entries of before, which do not say it."""
+        """Empty if there is none. `is_demo` is for older entries, which do not say it."""
         try:
             return next(self._faults(entry, entry.get("demo", is_demo)), "")
         except UNREADABLE as error:
@@ -98,7 +98,7 @@ class OrderCheck:
         if self._begun_at and not is_demo:
             about = f"Entry {entry['position']} ({PUBLISH} of {entry['signal']})"
             begun = f"and entry {self._begun_at} those that had begun"
-            self.warnings.append(f"{about} follows the rules of before, {begun}: it counts nowhere.")
+            self.warnings.append(f"{about} follows earlier rules, {begun}: it counts nowhere.")
         if self._written and not is_demo and _is_dated_back(entry["published_at"], self._written):
             yield f"is dated {entry['published_at']}, and an earlier one was written at {self._written}"
 
@@ -118,7 +118,7 @@ class LedgerVerdict(NamedTuple):
     fault: str = ""
     """The first that does not hold, and why."""
     warnings: tuple[str, ...] = ()
-    """What holds, and still is to be known."""
+    """About entries that hold."""
 
 
 class SealedDays:
@@ -155,7 +155,7 @@ class NotedHead(NamedTuple):
 
 
 def verify(noted: NotedHead | None = None) -> LedgerVerdict:
-    """Verify up to the present head; what is written meanwhile is left for the next time."""
+    """Verify up to the present head; later entries are left for the next time."""
     checked, previous = 0, FIRST_PREVIOUS_HASH
     # Before the head, so that no checkpoint is of later entries.
     checkpoints, order, sealed = CheckpointCheck(), OrderCheck(), SealedDays()
@@ -350,7 +350,7 @@ class CurrentRows:
         match entry.kind:
             case LedgerEntry.Kind.PUBLISH:
                 known = publication_payload(signal, self.evidence.get((signal.pk, Evidence.Kind.ENTRY)))
-                # Entries of before do not say it.
+                # Older entries do not say it.
                 known |= {"demo": signal.is_demo} if '"demo":' in entry.payload else {}
                 of_rules = {"rules": signal.rules, "rank_unit": plain(signal.rank_unit)}
                 is_new = signal.rules == RULES or '"rules":' in entry.payload
@@ -365,7 +365,7 @@ class CurrentRows:
                 return {}
 
     def record(self, entries: Sequence[LedgerEntry]) -> list[Payload]:
-        """What the ledger says of a signal, as far as the tables do not say it themselves."""
+        """The ledger's record of a signal, without what the tables hold themselves."""
         signal = self.signals[entries[0].signal]
         # Results of very old signals do not say with which pip size they were computed.
         pip_size = {"pip_size": plain(signal.instrument.pip_size)}

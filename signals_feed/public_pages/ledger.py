@@ -42,7 +42,7 @@ class LedgerRow(NamedTuple):
     entry: LedgerEntry
     words: str
     symbol: str
-    """Empty where its signal is not in the feed any more: that of a demo goes with it."""
+    """Empty if its signal is not in the feed any more: that of a demo goes with it."""
 
 
 @require_safe

@@ -31,7 +31,7 @@ from .stored_events import DEMONSTRATION, PUSHED
 from .verdicts import Judging, verdicts
 
 logger = logging.getLogger(__name__)
-# The only backend that knows of permissions.
+# The only backend with permissions.
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 QUIET = timedelta(days=90)
 
@@ -68,8 +68,8 @@ Standings = dict[ListName, list[PublisherStanding]]
 
 
 def read_standings() -> Standings:
-    """Of every publisher, also of those who stopped or whose account is gone: their signals stay. Who has
-    signals of several kinds stands in several lists."""
+    """Of every publisher, also of those who stopped or whose account is gone: their signals stay. A publisher
+    with signals of several kinds is in several lists."""
     counts = {
         name: Count("pk", filter=which)
         for name, which in (("active", ACTIVE), ("waiting", WAITING), ("closed", CLOSED))
@@ -108,7 +108,7 @@ AGAIN_S = 5.0
 
 
 async def read_ahead() -> None:
-    """All that the first visitor would otherwise wait for, and once more when all of it is judged."""
+    """Everything that the first visitor would otherwise wait for, and once more when all of it is judged."""
     while True:
         standings = await in_thread(read_standings)
         if not any(each.card.unjudged for each in chain(*standings.values())):
@@ -133,7 +133,7 @@ reading_ahead = BackgroundLoop(
 class Order(NamedTuple):
     title: str
     value: Callable[[PublisherStanding], Any]
-    """None where there is nothing to compare yet."""
+    """None if there is nothing to compare yet."""
     is_highest_first: bool = True
 
 
@@ -181,7 +181,7 @@ def rank(standings: Iterable[PublisherStanding], order: str, *, reverse: bool = 
 def in_order(
     standings: Iterable[PublisherStanding], order: Order, *, reverse: bool
 ) -> list[PublisherStanding]:
-    """Equals in the order of their names; who has no value comes last either way."""
+    """Equals are in the order of their names; publishers without a value come last either way."""
     found = sorted(standings, key=lambda each: each.publisher.name.casefold())
     known = [each for each in found if order.value(each) is not None]
     known.sort(key=order.value, reverse=order.is_highest_first != reverse)

@@ -56,7 +56,7 @@ class StoredSignal(NamedTuple):
     """Empty for a stored minute, which is one of the feed that filled it."""
     exit_seq: int | None
     is_late: bool
-    """Published by the rules of before, after others had begun: it counts nowhere."""
+    """Published by earlier rules after the new ones had begun: it counts nowhere."""
 
     @property
     def is_filled(self) -> bool:
@@ -80,7 +80,7 @@ class StoredSignal(NamedTuple):
 
     @property
     def ranked_in(self) -> ListName | None:
-        """By the rules of before publishers chose among prices that they knew."""
+        """By rules 1, publishers chose among prices that they knew."""
         if self.rules == 1 or self.rank_unit is None:
             return None
         return list_of(self.fill_feed or "") if self.is_demo is False else DEMONSTRATION

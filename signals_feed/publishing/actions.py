@@ -24,7 +24,7 @@ from core.deadlines import patient
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
-from instruments.catalogue import WITHHELD, catalogue, may_be_handed_on
+from instruments.catalogue import WITHHELD, catalogue, may_be_passed_on
 from instruments.facts import REPLAY, InstrumentFacts
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market
@@ -146,14 +146,14 @@ def _publish(
             with transaction.atomic():
                 _check_under_locks(publisher, facts, quote, at)
                 enter_feed(signal, quote)
-                # Under the lock of the event: none by the rules of before follows one by these.
+                # Under the lock of the event: no signal by earlier rules follows one by these.
                 is_outrun = have_begun() and not has_begun
                 transaction.set_rollback(is_outrun)
         except IntegrityError:
             # The same form was sent at the same moment, and the other request was first.
             if first := _sent_before(terms, publisher, token):
                 return first
-            # It may have waited so long for others that the ledger does not take its time any more.
+            # It may have waited so long that the ledger refuses its time.
             if not has_begun or published_now() - at < SOON:
                 raise
         else:
@@ -231,8 +231,8 @@ def published_now() -> datetime:
 
 
 def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
-    """Its publisher closes it, even if they may no longer publish: by the rules of before at the current
-    price of the exit side, by the present ones at the first tick that the engine then finds due."""
+    """Its publisher closes it, even if they may no longer publish: by rules 1 at the current price of the
+    exit side, by the present ones at the first tick that the engine then finds due."""
     if signal.user_id != by.pk:
         raise SignalRefused("", "Only its publisher can close a signal by hand.")
     if signal.rules == RULES:
@@ -319,8 +319,8 @@ def _is_demo(publisher: User) -> bool:
 
 
 def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:
-    """The quote, unless the market is closed, its prices are unsettled, or the quote is stale, as it also is
-    once the engine is not heard: others may know a newer price then."""
+    """The quote, unless the market is closed, its prices are unsettled, or the quote is stale; it also is
+    stale when the engine is silent, as others may know a newer price then."""
     if not facts.hours.is_open(now_ms):
         state = "closed"
     elif quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000 or not market.is_heard():
@@ -405,9 +405,8 @@ AT_PUBLICATION = " They may not be passed on: it closes at those of its publicat
 
 @transaction.atomic
 def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
-    """Of those by the rules of before, close the signals that a tick has hit by that tick, and cancel all
-    others at the last quote. Where neither may be handed on, cancel all at the quote of their publication,
-    which everybody has."""
+    """Of the signals by rules 1, close those that a tick has hit by that tick, and cancel all others at the
+    last quote. If neither may be passed on, cancel all at the quote of their publication, which is public."""
     own = Signal.objects.active().filter(instrument__symbol=ending.symbol, rules=1)
     may_be_shown = may_last_be_shown(ending)
     if may_be_shown:
@@ -437,7 +436,7 @@ def may_last_be_shown(ending: SeriesEnding) -> bool:
     facts = catalogue.known(ending.symbol)
     stored = () if facts is None else stored_sources(facts.id)
     withheld = list(WithheldSource.objects.values_list("name", flat=True))
-    return may_be_handed_on((ending.source, *stored), withheld)
+    return may_be_passed_on((ending.source, *stored), withheld)
 
 
 def _last_quote(ending: SeriesEnding, epoch: str, signal: Signal) -> Quoted:

@@ -54,8 +54,8 @@ PRICES = ("entry", "stop_loss", "take_profit")
 
 
 def preview(facts: InstrumentFacts, quote: Quoted | None, typed: Mapping[str, str]) -> dict[str, Any]:
-    """What is wrong with the terms so far, by field; once all prices are right, their risk and reward.
-    Without an entry, that is the market's."""
+    """The faults of the terms so far, by field; once all prices are right, their risk and reward. Without an
+    entry, that is the market's."""
     direction = typed.get("direction", "")
     texts = {name: text for name in PRICES if (text := typed.get(name, "").strip())}
     if quote is None or direction not in ("buy", "sell") or not texts:
@@ -109,7 +109,7 @@ def read_price(text: str) -> Decimal | None:
     return Decimal(plain) if PRICE.fullmatch(plain) else None
 
 
-# The settings panel's page for those who do not publish yet: asking staff, and what became of it.
+# The settings panel's page for users who do not publish yet: their requests and the answers.
 PAGE = "publish_signals"
 LIFETIME_TEXT = f"{LIFETIME.days} days"
 SHOWN = 10

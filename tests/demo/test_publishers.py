@@ -136,7 +136,7 @@ def test_market_is_seen_by_its_last_closed_bars() -> None:
     assert seen == [(each.high, each.low, each.close) for each in candles[-BARS:]]
 
 
-def test_market_without_a_fresh_quote_that_may_be_handed_on_is_not_seen() -> None:
+def test_market_without_a_fresh_quote_that_may_be_passed_on_is_not_seen() -> None:
     assert view_of(catalogue.get("SYM0")) is not None
     put_quote("SYM0", at_ms=1)
     assert view_of(catalogue.get("SYM0")) is None

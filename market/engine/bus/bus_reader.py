@@ -1,5 +1,5 @@
-"""A web process beside a separate engine: its prices follow the bus, from a replica where there is one, and
-wait where they must not be shown yet."""
+"""A web process beside a separate engine: its prices follow the bus, from a replica if there is one, and wait
+while they must not be shown yet."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class ReplicaWatch:
 NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
 """Is given the epoch of the numbering, and where each instrument stands."""
 
-# A thread waits so long for the loop before it takes what is known.
+# How long a thread waits for the loop before it takes what is known.
 LOOP_S = 1.0
 
 
@@ -277,8 +277,8 @@ class PriceFollower:
         self._listener.missed(epoch, checkpoints)
 
     async def take(self, known: Sequence[AnyRecord], heard: Sequence[AnyRecord]) -> None:
-        """`known` were heard before the prices were loaded again, and are only applied. All at once, after
-        what may fail: what is taken again must not be applied twice."""
+        """`known` were applied to the prices that are now reloaded, and are only applied again. All at once,
+        after what may fail: a repeated call must not apply anything twice."""
         records = [*known, *heard]
         if not all(map(catalogue.by_symbol.__contains__, {record.symbol for record in records} - {""})):
             await catalogue.load()

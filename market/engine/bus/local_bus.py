@@ -46,7 +46,7 @@ class JournalHead(msgspec.Struct):
     epoch: str
     boot: str
     closed: int | None = None
-    """The number at which it ended in order; None while it goes on, or was killed."""
+    """The number at which it ended in order; None while it is in use, or if it was killed."""
     given: StreamNumbers = {}
     """Numbers that were given, perhaps not the last: what the database knows may not be less."""
 
@@ -70,7 +70,7 @@ class JournalFolder:
         self.path = path
 
     def take_lock(self) -> BinaryIO | None:
-        """None where another process has it."""
+        """None if another process has it."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = self.path.joinpath("lock").open("wb")
         try:
@@ -84,7 +84,7 @@ class JournalFolder:
         return self.path.joinpath(f"{number:016d}{UNWRITTEN}").open("ab", buffering=0)
 
     def read_head(self, position: JournalPosition) -> JournalHead | None:
-        """None where the entries are not those that follow it."""
+        """None if the entries are not those that follow it."""
         path = self.path / "head"
         if not path.exists():
             return None
@@ -148,7 +148,7 @@ class LocalJournal:
     """Entries in files, a new one for each flush. The process that holds the lock writes them."""
 
     def __init__(self, folder: Path, numbers: Callable[[], StreamNumbers]) -> None:
-        """`numbers` are those that the engine knows of; when this opens, from the database."""
+        """`numbers` are those that the engine knows; when this opens, those of the database."""
         self._folder, self._numbers = JournalFolder(folder), numbers
         self._lock: BinaryIO | None = None
         self._is_off = False
@@ -229,7 +229,7 @@ class LocalJournal:
                 self._file = self._folder.open_segment(number)
                 self._size = 0
             entry = len(data).to_bytes(4, "big") + zlib.crc32(data).to_bytes(4, "big") + data
-            # A disk that fills up takes a part of it, and says nothing.
+            # A full disk writes a part of it without an error.
             if self._file.write(entry) < len(entry):
                 raise OSError("the disk has no room for all of an entry")
             self._bytes += len(data)
@@ -329,7 +329,7 @@ class LocalJournal:
 
 
 class LocalBus:
-    """One process: listeners hear at once, and the journal before them."""
+    """One process: the journal gets records before the listeners, which get them at once."""
 
     def __init__(self, hear: RecordListener, journal: LocalJournal) -> None:
         self._hear = hear
@@ -346,14 +346,14 @@ class LocalBus:
         found = self._journal.open(position)
         if found is None:
             self.journal_position = position
-            await self.begin_anew(writer)
+            await self.restart_numbering(writer)
             return []
         number = found.tail[-1].number if found.tail else position.number
         self.journal_position, self._recent = JournalPosition(position.epoch, number), found.recent
         self._journal.begin(self.journal_position, is_restart=False)
         return [record for entry in found.tail for record in entry.records]
 
-    async def begin_anew(self, writer: JournalWriter) -> None:
+    async def restart_numbering(self, writer: JournalWriter) -> None:
         self.journal_position, self._recent = JournalPosition(new_epoch(), self.journal_position.number), None
         # Until that is in the database, the journal of a killed process belongs to nothing.
         writer.flush_soon()
@@ -376,7 +376,8 @@ class LocalBus:
         self.publish([status_record(status)])
 
     def seal(self) -> JournalPosition:
-        """Everything published so far has a number; returns the last. A number for nothing would be a gap."""
+        """Everything published so far gets a number; returns the last. A number without records would be a
+        gap."""
         if self._is_open:
             self._is_open = False
             epoch, number = self.journal_position

@@ -57,8 +57,8 @@ class Step(msgspec.Struct):
 
 
 class HeldEntries:
-    """Nothing that is younger than 120 s goes, and nothing that the database does not hold. The rest goes,
-    oldest first, where there is too much of it. Times are those of one clock that never goes back."""
+    """Entries younger than 120 s are kept, and so is everything that the database does not hold. If there is
+    too much of the rest, the oldest goes first. Times are those of one clock that never goes back."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES, kept_bytes: int = KEPT_BYTES) -> None:
         self._max_entries, self._kept_bytes = max_entries, kept_bytes
@@ -115,7 +115,8 @@ MAX_WAITING = 100_000
 MAX_REMEMBERED = 5_000
 ENTRIES_AT_ONCE = 1_000
 
-# So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
+# Redis may take this long to start: before that, what it holds is not given up. While it loads, there is no
+# limit.
 AWAITED_S = 30.0
 FULL, AWAY = "full", "away"
 RETRY_S = 0.25
@@ -152,7 +153,7 @@ class RedisBus:
         self._written = JournalPosition("", 0)
         self._lacks_until = 0
         """Up to here Redis, which had come back empty, has not all that the database lacks."""
-        self._must_begin_anew = False
+        self._must_restart = False
         """Some of them were given up, or the stream is not claimed yet."""
         self._has_claimed = False
         self._wake = asyncio.Event()
@@ -169,12 +170,12 @@ class RedisBus:
         tail = await self._await_tail(writer, position)
         if tail is None:
             self.journal_position = position
-            await self.begin_anew(writer)
+            await self.restart_numbering(writer)
         self._task = asyncio.create_task(self._send(writer), name="market bus")
         self._task.add_done_callback(lambda _: self._tell_those_who_wait())
         return tail or []
 
-    async def begin_anew(self, writer: JournalWriter) -> None:
+    async def restart_numbering(self, writer: JournalWriter) -> None:
         self._wake.set()
         with contextlib.suppress(RedisError, OSError):
             await self._start_anew(writer)
@@ -185,15 +186,15 @@ class RedisBus:
         self._wake.set()
         if self.waiting > MAX_WAITING:
             self._drop()
-            self._must_begin_anew = True
+            self._must_restart = True
 
     def tell(self, status: EngineStatus) -> None:
-        """All of it stands under a key, and the stream has only that there is one."""
+        """The whole status is under a key, and the stream only has a note of it."""
         self._status = encode_status(status)
         self.publish([sign_of_life(status)])
 
     def seal(self) -> JournalPosition:
-        """Everything published so far has a number; returns the last."""
+        """Everything published so far gets a number; returns the last."""
         if self._open:
             epoch, number = self.journal_position
             self.journal_position = JournalPosition(epoch, number + 1)
@@ -217,11 +218,11 @@ class RedisBus:
 
     @property
     def fault(self) -> str:
-        """Why what is published now may not be kept: `full` or `away`; empty where it is."""
+        """Why what is published now may not be kept: `full` or `away`; empty if it is."""
         return self._fault or (FULL if self._held.are_too_many else "")
 
     async def settle(self) -> None:
-        """Wait until a successor would know of all that was published so far."""
+        """Wait until a successor would know everything published so far."""
         position = self.seal()
         while not self._is_kept(position):
             if self._task is None or self._task.done():
@@ -231,7 +232,7 @@ class RedisBus:
     def _is_kept(self, position: JournalPosition) -> bool:
         # A successor ignores the stream of a numbering that the database does not have. Once the database
         # has it, what was given up for that numbering is written too.
-        if self._must_begin_anew or self._written.epoch != self.journal_position.epoch:
+        if self._must_restart or self._written.epoch != self.journal_position.epoch:
             return False
         if self._written.number < self._lacks_until:
             return False
@@ -248,7 +249,7 @@ class RedisBus:
         await self._redis.aclose()
 
     async def _await_tail(self, writer: JournalWriter, position: JournalPosition) -> list[AnyRecord] | None:
-        """None where Redis has not all that the database lacks, or has not come up."""
+        """None if Redis has not all that the database lacks, or has not come up."""
         until_s = time.monotonic() + self._awaited_s
         while True:
             try:
@@ -281,7 +282,7 @@ class RedisBus:
         return records
 
     async def between(self, position: JournalPosition, until: JournalPosition) -> list[AnyRecord] | None:
-        """What was published after the one and up to the other; None where some of it is missing."""
+        """What was published after the one and up to the other; None if part of it is missing."""
         found = await self._read(position, until)
         return None if found is None else found[0]
 
@@ -318,7 +319,7 @@ class RedisBus:
         self._drop()
         self._sent.clear()
         # Until Redis has taken the claim.
-        self._must_begin_anew, self._lacks_until = True, 0
+        self._must_restart, self._lacks_until = True, 0
         # Greater than any number given before, by any engine: no stream has 10,000 entries a second for long.
         number = max(self.journal_position.number + 1, now_ms() * 10)
         self.journal_position = JournalPosition(new_epoch(), number)
@@ -329,7 +330,7 @@ class RedisBus:
         if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
         self._held.begin(number, 0, self._clock())
-        self._has_claimed, self._must_begin_anew = True, False
+        self._has_claimed, self._must_restart = True, False
 
     async def _fill_up(self, writer: JournalWriter) -> None:
         """Redis came back empty or with an older state, and gets its last entries again: readers that had
@@ -356,7 +357,7 @@ class RedisBus:
             await self._wake.wait()
             self._wake.clear()
             try:
-                while self._open or self._sealed or self._must_begin_anew:
+                while self._open or self._sealed or self._must_restart:
                     if not self._sealed:
                         self.seal()
                     await self._send_first(writer)
@@ -384,7 +385,7 @@ class RedisBus:
                 await asyncio.sleep(WINDOW_S)
 
     async def _send_first(self, writer: JournalWriter) -> None:
-        if self._must_begin_anew:
+        if self._must_restart:
             await self._start_anew(writer)
             return
         (number, records), status = self._sealed[0], self._status

@@ -20,7 +20,7 @@ AHEAD_MS, LEAST_AHEAD_MS = 400, 200
 # The pause between two looks, at least; where a second has thousands of ticks, more of them go together.
 LEAST_S, RAPID_LEAST_S = 0.001, 0.01
 
-# After a longer pause (a laptop asleep) the feed goes on from here instead of making every tick it missed.
+# After a longer pause (a laptop asleep) the feed continues from here instead of making every tick it missed.
 CATCH_UP_MS = 600_000
 
 # What was missed comes in pieces, so that others have their turn in between.
@@ -65,7 +65,7 @@ class DemoFeed:
                     receiver.take(_due(ahead, self._clock()))
                     await self._sleep(0)
             now_ms = self._clock()
-            # Also where none is due: what is quiet is not lost.
+            # Also without a due tick: a quiet symbol is not lost.
             receiver.take(_due(ahead, now_ms))
             next_ms = self._since_ms - LEAST_AHEAD_MS
             if ahead:
@@ -73,7 +73,7 @@ class DemoFeed:
             await self._sleep(max(least_s, (next_ms - now_ms) / 1000))
 
     def ticks_until(self, now_ms: int) -> Iterator[list[Tick]]:
-        """What has come since the last time, a piece after the other; empty where all markets are closed."""
+        """What has come since the last time, a piece after the other; empty if all markets are closed."""
         catch_up_ms = RAPID_CATCH_UP_MS if self._rate else CATCH_UP_MS
         piece_ms = RAPID_PIECE_MS if self._rate else PIECE_MS
         self._since_ms = max(self._since_ms, now_ms - catch_up_ms)

@@ -61,7 +61,7 @@ class FeedPace:
     open_s: float = 10.0
     close_s: float = 2.0
     silent_s: float = 15.0
-    """Without any message for this long a connection is given up. Venues send heartbeats or are probed."""
+    """Without any message for this long a connection is given up. Venues send heartbeats or answer probes."""
     probe_s: float = 1.0
     """A WebSocket venue is sent a probe after this much silence."""
     say_gap_s: float = 0.25
@@ -73,9 +73,9 @@ class FeedPace:
     history_s: float = 10.0
     history_at_once: int = 4
     clock_s: float = 5.0
-    """The past waits so long for the venue to say what time it is."""
+    """How long filling the past waits for the venue's time."""
     held_at_most: int = 100_000
-    """This many ticks may wait for the history; more are left with the venue meanwhile."""
+    """This many ticks may wait for the history; the rest is left with the venue until then."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: Callable[[], float] = random.random
 
@@ -126,7 +126,7 @@ class HeldTicks:
         self._receiver.note_time(source_ms if self._is_over else 0, ahead_ms)
 
     async def release(self) -> None:
-        """Hand on what came meanwhile, then everything as it comes."""
+        """Pass on what was held, then everything as it arrives."""
         if self._was_heard and not self._ticks:
             self._receiver.take([])
         while self._ticks:
@@ -140,7 +140,7 @@ class HeldTicks:
         self.released.set()
 
     def leave(self, awaited: Collection[str]) -> list[Tick]:
-        """The connection is over: hand on what has no history to wait for, and return the rest."""
+        """The connection is over: pass on what has no history to wait for, and return the rest."""
         ticks, self._ticks = self._ticks, []
         if free := [tick for tick in ticks if tick.symbol not in awaited]:
             self._receiver.take(free)

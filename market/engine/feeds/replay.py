@@ -78,7 +78,7 @@ class ReplayFeed:
         due = list[Tick]()
         for tick in ticks:
             while tick.time_ms > self._clock():
-                # Also where none is due: what is quiet is not lost.
+                # Also without a due tick: a quiet symbol is not lost.
                 receiver.take(due)
                 due = []
                 await self._sleep(STEP_S)
@@ -91,8 +91,8 @@ BLOCK = 1 << 14
 
 
 class ReplayFiles:
-    """What lies in a folder for some instruments. If a recording lacks one of them, all of it is read before
-    the first tick."""
+    """The recordings in a folder for some instruments. If a recording lacks one of them, all of it is read
+    before the first tick."""
 
     def __init__(self, directory: Path, instruments: Sequence[InstrumentFacts]) -> None:
         self._directory = directory
@@ -123,7 +123,7 @@ class ReplayFiles:
         finally:
             self._is_over.set()
             reading.cancel()
-            # A file is closed where it was opened, after what is read now.
+            # The thread that opened a file closes it, after the present read.
             reader.submit(ticks.close)
             reader.shutdown(wait=False)
 

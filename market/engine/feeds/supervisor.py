@@ -28,7 +28,7 @@ class Venue(NamedTuple):
     make_feed: Callable[[dict[str, str]], MarketFeed]
     """From the venue's symbols by ours."""
     addresses: tuple[str, ...]
-    """The settings that say where it is reached."""
+    """The settings with its addresses."""
     other_own: tuple[str, ...] = ()
     """Addresses of its own beside those that are built in."""
 
@@ -64,7 +64,7 @@ def make_feed(
     known_ms: Mapping[str, int] | None = None,
     since_ms: int | None = None,
 ) -> MarketFeed:
-    """`known_ms` is the time of each symbol's last tick; what is simulated goes on after it."""
+    """`known_ms` is the time of each symbol's last tick; a simulated series continues after it."""
     if name == DEMO:
         return DemoFeed(
             settings.DEMO_SEED,

@@ -22,7 +22,7 @@ class BadFile(Exception):
 
 
 class Subject(NamedTuple):
-    """What a file does not say of itself."""
+    """What a file does not contain about itself."""
 
     symbol: str
     point: float = 0.00001
@@ -53,12 +53,12 @@ Read = Callable[[Iterable[bytes], Subject, FilePosition], Iterator[FileBatch]]
 class Format(NamedTuple):
     name: str
     sample: str
-    """One line of it, for people."""
+    """One line of it, as an example for users."""
     matches: Callable[[bytes, str], bool]
     """Whether a file that begins with these bytes, and has this path, is one."""
     read: Read
     basis: str = ""
-    """Of its candles; empty where bid and ask make them."""
+    """Of its candles; empty if bid and ask make them."""
 
 
 Parse = Callable[[str, str], list[Tick]]
@@ -381,7 +381,7 @@ POINTS = {name: point for point, names in UNITS.items() for name in names.split(
 
 
 def as_one_hour(parse: Callable[[bytes, Subject], list[Tick]], fault: str) -> Read:
-    """How a file is read that makes sense only as a whole; `fault` says what it is where it makes none."""
+    """How to read a file that makes sense only as a whole; `fault` is the message if it makes none."""
 
     def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
         try:

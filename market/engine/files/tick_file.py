@@ -134,7 +134,7 @@ class TickFile:
         yield from self.format.read(self._blocks(start.offset), Subject(symbol, point, self.path), start)
 
     def _blocks(self, skip: int) -> Iterator[bytes]:
-        """Whole lines, from where one begins."""
+        """Whole lines, from the beginning of one."""
         rest = b""
         for chunk in self._chunks(skip):
             cut = chunk.rfind(b"\n") + 1
@@ -183,7 +183,7 @@ class TickFile:
 
 
 def digest(path: str) -> str:
-    """What the file is known by when an import goes on; standard input cannot be read again."""
+    """Identifies the file when an import continues; standard input cannot be read again."""
     if path == "-":
         return ""
     with Path(path).open("rb") as file:

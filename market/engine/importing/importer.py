@@ -177,7 +177,7 @@ class ImportTerms(NamedTuple):
     candle_price: str
     now_ms: int
     point: float | None = None
-    """The unit of whole-number prices; None where it is the usual one."""
+    """The unit of whole-number prices; None if it is the usual one."""
     strict: bool = False
 
 
@@ -263,7 +263,7 @@ class FileImport:
         """The last bid and ask that was taken; None of trades and bars, which have none."""
 
     def run(self, go_on: Callable[[], bool]) -> bool:
-        """Until the end, or until `go_on` says no after a batch. True where it came to the end."""
+        """Until the end, or until `go_on` returns False after a batch. True if it came to the end."""
         facts = self._terms.facts
         try:
             for batch in self._file.batches(facts.symbol, self._point, self._position):

@@ -159,7 +159,7 @@ class BatchCheck:
     def sift(self, ticks: list[Tick]) -> tuple[list[Tick], RefusedTicks]:
         """Those that are taken, and why others are not."""
         if ticks and self._before is not None:
-            # An older file is none that goes on.
+            # An older file does not continue it.
             self._last = self._before if self._before.time_ms <= ticks[0].time_ms else None
             self._before = None
         if ticks and self._are_all_good(ticks) and self._are_numbered_on(ticks):
@@ -168,7 +168,7 @@ class BatchCheck:
         return self._one_by_one(ticks)
 
     def _are_all_good(self, ticks: list[Tick]) -> bool:
-        """True only where `reason_to_refuse` would have none for each of them."""
+        """True only if `reason_to_refuse` would have none for each of them."""
         times, bids = [tick.time_ms for tick in ticks], [tick.bid for tick in ticks]
         asks, volumes = [tick.ask for tick in ticks], [tick.volume for tick in ticks]
         session = self._facts.hours.session_at(times[0])
@@ -190,7 +190,7 @@ class BatchCheck:
         )
 
     def _are_numbered_on(self, ticks: list[Tick]) -> bool:
-        """True only where no number comes again; notes them then."""
+        """True only if no number comes again; notes them then."""
         if [tick.source_seq for tick in ticks].count(None) == len(ticks):
             return True
         noted = dict(self._numbers)
@@ -230,7 +230,7 @@ CoarserBars = dict[str, dict[int, PriceBar]]
 CoarserKey = tuple[str, int]
 
 FINER = dict(zip(list(COARSER)[1:], COARSER, strict=False))
-"""What each is made of where there are no minutes."""
+"""The candles of which each is made if there are no minutes."""
 SUM_OF_A_DAY = 1e-5
 
 
@@ -276,7 +276,7 @@ class DayBefore:
     def _of_finer(
         self, timeframe: str, opened_ms: int, after: Mapping[str, Mapping[int, PriceBar]]
     ) -> PriceBar | None:
-        """None where those that it was made of are not all there either."""
+        """None if those that it was made of are not all there either."""
         finer = FINER.get(timeframe)
         if finer is None:
             return None

@@ -1,4 +1,4 @@
-"""What came of an import: counts, the lines to name, and what `import_ticks` says of them at its end."""
+"""The result of an import: counts, the lines to name, and the summary that `import_ticks` prints."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ class ImportTally:
 
     def stored(self, first_ms: int, last_ms: int, minutes: int) -> None:
         since_ms, until_ms = self.span_ms or (first_ms, last_ms)
-        # The minute in which the file before ended goes on in this one.
+        # The minute in which the previous file ended continues in this one.
         self.minutes += minutes - (until_ms == first_ms and self.minutes > 0)
         self.span_ms = min(since_ms, first_ms), max(until_ms, last_ms)
 

@@ -65,7 +65,7 @@ class BinanceListing(NamedTuple):
 
 
 async def look_up(client: httpx2.AsyncClient, rest_url: str, names: Iterable[str]) -> BinanceListing:
-    """`HttpFailed` where it cannot be asked."""
+    """Raises HttpFailed if the venue cannot be reached."""
     waiting = list(in_batches(sorted(names), NAMES_PER_REQUEST))
     listed = BinanceListing({}, {})
     while waiting:

@@ -207,7 +207,7 @@ class Group:
         """Called when a client comes or goes, or takes frames in another way."""
         self.encoded: EncodedGroup | None = None
         self.descriptor = NO_DESCRIPTOR
-        """Where its frames go, if that is one socket and known since the last change."""
+        """The destination of its frames, if that is one socket and known since the last change."""
         for audience in self.audiences:
             audience.renew()
 

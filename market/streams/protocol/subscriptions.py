@@ -319,7 +319,7 @@ def subscribed(
     since: str | UnsetType = UNSET,
     unrecovered: list[str] | UnsetType = UNSET,
 ) -> Subscribed:
-    """`unrecovered` is empty where all was recovered, and unset where nothing was to be."""
+    """`unrecovered` is empty if all was recovered, and unset if nothing was to be."""
     return Subscribed(
         stream=stream,
         symbols=symbols,

@@ -13,7 +13,7 @@ from time_machine import Traveller
 from core.clock import now_ms
 from core.contract.parameters import LONGEST_SYMBOL, SYMBOL
 from instruments.models import Instrument, WithheldSource
-from instruments.saving import hand_on_again, withhold
+from instruments.saving import pass_on_again, withhold
 from market import runtime as market
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal, to_ms
@@ -245,7 +245,7 @@ def test_more_than_200_on_offer_have_to_be_named(shared: Api) -> None:
 @pytest.fixture
 def withheld() -> Iterator[WithheldSource]:
     yield WithheldSource(name="push", why="Its terms forbid it.")
-    hand_on_again(WithheldSource.objects.all(), by="test")
+    pass_on_again(WithheldSource.objects.all(), by="test")
 
 
 def test_what_may_not_be_handed_on_is_not_found(shared: Api, withheld: WithheldSource) -> None:

@@ -88,7 +88,7 @@ def two_before(position: JournalPosition) -> JournalPosition:
     return JournalPosition(position.epoch, position.number - 2)
 
 
-async def begin_anew(bus: RedisBus, following: Following, client: Redis) -> JournalPosition:
+async def restart_numbering(bus: RedisBus, following: Following, client: Redis) -> JournalPosition:
     """Two ticks of the first numbering are heard; 4 and 5, which nobody has written, are of a second one."""
     await publish(bus, 1, 2)
     await until(lambda: len(following.heard) == 2)
@@ -107,7 +107,7 @@ def test_numbering_whose_engine_never_wrote_is_not_waited_for_once_another_has_w
     positions: list[JournalPosition] = []
 
     async def act(bus: RedisBus, following: Following) -> None:
-        before = await begin_anew(bus, following, client)
+        before = await restart_numbering(bus, following, client)
         await until(lambda: bus.journal_position.epoch in caplog.text)
         await bus.close()
         successor = RedisBus(url)
@@ -145,7 +145,7 @@ def test_numbering_that_is_not_written_yet_is_waited_for_also_while_the_database
 
     async def act(bus: RedisBus, following: Following) -> None:
         with around_statements(note):
-            await begin_anew(bus, following, client)
+            await restart_numbering(bus, following, client)
             if not is_away:
                 await until(lambda: bus.journal_position.epoch in caplog.text)
             # Some looks that found nothing have come to their end.

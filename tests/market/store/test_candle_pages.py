@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
-from instruments.catalogue import catalogue, may_be_handed_on
+from instruments.catalogue import catalogue, may_be_passed_on
 from instruments.models import Instrument
 from market.models import Candle
 from market.prices.candles import PriceBar
@@ -150,7 +150,7 @@ SOURCES = (
 def test_what_may_not_be_handed_on_is_left_out(instrument: Instrument, withheld: str) -> None:
     write(instrument, *(bar(number, 1.5, source=source) for number, source in enumerate(SOURCES)))
     found = minutes_of(read(series(instrument, 5, *withheld.split())))
-    may = [n for n, source in enumerate(SOURCES) if may_be_handed_on((source,), withheld.split())]
+    may = [n for n, source in enumerate(SOURCES) if may_be_passed_on((source,), withheld.split())]
     assert found == [f"{number:02}" for number in may]
 
 

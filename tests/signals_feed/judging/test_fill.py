@@ -17,7 +17,7 @@ from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
-from instruments.saving import hand_on_again, withhold
+from instruments.saving import pass_on_again, withhold
 from market import runtime as market
 from market.engine import SeriesEnding
 from market.engine.importing.importer import keep_quote
@@ -115,7 +115,7 @@ class Story:
 
     async def hand_on(self) -> None:
         source = await in_thread(WithheldSource.objects.get)
-        await in_thread(partial(hand_on_again, [source], by="test"))
+        await in_thread(partial(pass_on_again, [source], by="test"))
         await in_thread(catalogue.load_now)
         self.watched.watcher.close_held({})
         await self.watched.settle()

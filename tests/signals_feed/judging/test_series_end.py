@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
-from instruments.saving import hand_on_again, withhold
+from instruments.saving import pass_on_again, withhold
 from market.engine.engine import NEVER_MS
 from market.models import LastQuote
 from market.prices.records import Tick
@@ -201,7 +201,7 @@ async def hit(watched: WatchedEngine) -> None:
 
 
 async def hand_on(watched: WatchedEngine, push: WithheldSource) -> None:
-    await in_thread(hand_on_again, [push], by="test")
+    await in_thread(pass_on_again, [push], by="test")
     await watched.settle()
 
 
@@ -227,7 +227,7 @@ def assert_closed_by_its_tick(signal: Signal) -> None:
     assert (exit_.bid, exit_.seq, exit_.at) == (Decimal("1.0790"), 2, NOON + timedelta(seconds=2))
 
 
-def test_signal_that_was_hit_closes_by_that_tick_once_it_may_be_handed_on(push: WithheldSource) -> None:
+def test_signal_that_was_hit_closes_by_that_tick_once_it_may_be_passed_on(push: WithheldSource) -> None:
     signal = make_published()
 
     async def act(watched: WatchedEngine) -> None:
@@ -260,7 +260,7 @@ def test_it_waits_through_kills_and_restarts(push: WithheldSource) -> None:
     assert_closed_by_its_tick(signal)
 
 
-def test_it_closes_if_it_may_be_handed_on_while_it_is_being_held_back(
+def test_it_closes_if_it_may_be_passed_on_while_it_is_being_held_back(
     push: WithheldSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signal = make_published()
@@ -280,7 +280,7 @@ def test_it_closes_if_it_may_be_handed_on_while_it_is_being_held_back(
     assert_closed_by_its_tick(signal)
 
 
-def test_signal_that_staff_cancel_meanwhile_ends_when_it_may_be_handed_on(push: WithheldSource) -> None:
+def test_signal_that_staff_cancel_meanwhile_ends_when_it_may_be_passed_on(push: WithheldSource) -> None:
     signal = make_published()
 
     async def act(watched: WatchedEngine) -> None:

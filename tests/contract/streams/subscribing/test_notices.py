@@ -9,7 +9,7 @@ import pytest
 
 from core.clock import now_ms
 from instruments.models import Instrument, WithheldSource
-from instruments.saving import hand_on_again, save, withhold
+from instruments.saving import pass_on_again, save, withhold
 from market import runtime as market
 from market.engine.status import status_of
 from tests.client import Api, Server
@@ -102,7 +102,7 @@ def test_once_it_is_offered_again_it_flows_to_all_who_named_it_without_a_hole_in
 def push(service: Server) -> Iterator[WithheldSource]:
     """What these tests tick with; afterwards it is handed on again."""
     yield WithheldSource(name="push", why="Its terms forbid it.")
-    hand_on_again(WithheldSource.objects.all(), by="test")
+    pass_on_again(WithheldSource.objects.all(), by="test")
 
 
 def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
@@ -138,7 +138,7 @@ def test_nobody_gets_the_data_of_a_withheld_source_and_the_engine_goes_on(
         place = {"epoch": reply["epoch"], "positions": {symbol: 1}}
         back.subscribe(features=["seq"], resume=place)
         assert back.ask({"action": "list"})["type"] == "subscriptions"
-        hand_on_again([push], by="test")
+        pass_on_again([push], by="test")
         wait_until(lambda: api.ask(quote).status_code == 200)
     assert noticed(named) == ("activated", [symbol])
     # Like the candles of the time in between.

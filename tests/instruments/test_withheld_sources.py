@@ -14,7 +14,7 @@ from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
-from instruments.catalogue import Catalogue, catalogue, may_be_handed_on, offer_changed, stored_sources_asked
+from instruments.catalogue import Catalogue, catalogue, may_be_passed_on, offer_changed, stored_sources_asked
 from instruments.models import Instrument, WithheldSource
 from market.models import LastQuote
 from tests.accounts.back_office.office import Office, published
@@ -42,7 +42,7 @@ from tests.factories import make_candle, make_instrument
 def test_what_has_a_withheld_source_is_not_handed_on(
     feeds: tuple[str, ...], withheld: tuple[str, ...], may: bool
 ) -> None:
-    assert may_be_handed_on(feeds, withheld) is may
+    assert may_be_passed_on(feeds, withheld) is may
 
 
 def withhold(name: str) -> None:
