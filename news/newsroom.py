@@ -191,18 +191,8 @@ class NewsItemForm(ModelForm):
     )
 
     class Meta:
-        model = NewsItem
+        # The back office adds the model, and the fields that its `fieldsets` name.
         field_classes = {"url": HttpsURLField}
-        fields = (
-            "title",
-            "summary",
-            "url",
-            "source",
-            "category",
-            "symbols",
-            "published_at",
-            "sentiment_score",
-        )
 
     def clean_published_at(self) -> datetime:
         at: datetime = self.cleaned_data["published_at"]

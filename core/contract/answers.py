@@ -13,14 +13,73 @@ from rest_framework.renderers import BaseRenderer
 
 from core.plain_json import encode
 
-EXPOSED = ", ".join(
-    (
-        "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
-        "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit",
-        "X-AI-Limit, X-AI-Remaining, X-AI-Reset, X-Next-Cursor",
-        "ETag, Accept-Ranges, Content-Range, Content-Disposition",
-    )
-)
+Json = dict[str, Any]
+EXAMPLE_TAG = '"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"'
+REQUEST_ID = "req_k5ud2wqz3m7xhb4a"
+
+
+def counting(description: str, example: int, *, minimum: int = 0) -> tuple[str, Json]:
+    return description, {"type": "integer", "minimum": minimum, "examples": [example]}
+
+
+def one_word(description: str, *words: str) -> tuple[str, Json]:
+    return description, {"type": "string", "enum": list(words)}
+
+
+def patterned(description: str, pattern: str, example: str) -> tuple[str, Json]:
+    return description, {"type": "string", "pattern": pattern, "examples": [example]}
+
+
+# Every header of ours, with what the OpenAPI document says of it.
+HEADERS: dict[str, tuple[str, Json]] = {
+    "X-Request-Id": patterned(
+        "Identifies this request; quote it if you report a failure.", "^req_[a-z2-7]{16}$", REQUEST_ID
+    ),
+    "X-API-Version": one_word("The version of the contract.", "1"),
+    "X-RateLimit-Limit": counting("Requests that your tier allows in 60 seconds.", 120),
+    "X-RateLimit-Remaining": counting("Requests that are left at the moment.", 57),
+    "X-RateLimit-Reset": counting("Epoch seconds when the next request becomes available.", 1795262412),
+    "RateLimit-Policy": patterned(
+        "The limit, in the form of the IETF draft: tier, quota, window in seconds.",
+        '^"[^"]+";q=[0-9]+;w=60$',
+        '"pro";q=120;w=60',
+    ),
+    "RateLimit": patterned(
+        "What remains, in the form of the IETF draft: tier, requests, seconds until the next one.",
+        '^"[^"]+";r=[0-9]+;t=[0-9]+$',
+        '"pro";r=57;t=12',
+    ),
+    "Retry-After": counting("The number of whole seconds after which a request will succeed.", 12, minimum=1),
+    "WWW-Authenticate": one_word("How to authenticate.", "ApiKey"),
+    "X-Last-Closed": (
+        "Time of the last closed candle. Absent where there is none yet.",
+        {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:00:00Z"]},
+    ),
+    "X-Next-Cursor": patterned(
+        "The cursor of the next page, where the body is not JSON. Absent on the last page.",
+        r"^[A-Za-z0-9_.-]+$",
+        "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
+    ),
+    "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
+    "X-Market-State": one_word("The state of the market at the moment.", "open", "closed", "stale"),
+    "ETag": patterned(
+        "The SHA-256 of the whole body, in quotation marks.",
+        '^"[0-9a-f]{64}"$',
+        EXAMPLE_TAG,
+    ),
+    "Accept-Ranges": one_word("A part of the body can be requested with Range.", "bytes"),
+    "Content-Range": patterned(
+        "Which bytes these are, and the total number; with an asterisk, the total number only.",
+        r"^bytes (?:[0-9]+-[0-9]+|\*)/[0-9]+$",
+        "bytes 0-1023/48213",
+    ),
+    "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
+    "X-AI-Remaining": counting("AI calls that are left today.", 18),
+    "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when the count is reset.", 1795305600),
+}
+SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
+# What a browser may show to a page of another site: all of ours that such a page can use.
+EXPOSED = ", ".join([*(name for name in HEADERS if name != "WWW-Authenticate"), "Content-Disposition"])
 ON_EVERY_ANSWER = {
     "X-API-Version": "1",
     "Access-Control-Allow-Origin": "*",
