@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -26,7 +25,7 @@ from core.database import UNANSWERED
 from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.plain_json import encode
-from core.redis.connections import connect_redis, key_of
+from core.redis.connections import connect_shared, key_of
 from core.threads import in_thread_promptly
 from instruments.facts import InstrumentFacts
 from market.runtime import prices
@@ -79,8 +78,7 @@ class AnswerCache:
         self._away_until = 0.0
 
     async def start(self) -> None:
-        if settings.REDIS_URL:
-            self._redis = connect_redis(settings.REDIS_URL)
+        self._redis = connect_shared()
 
     async def stop(self) -> None:
         if self._redis is not None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
 import msgspec
-from django.conf import settings
 from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -21,7 +20,7 @@ from core.contract.answers import Answer
 from core.contract.parameters import describes
 from core.deadlines import patient
 from core.fault_log import LastingFault
-from core.redis.connections import connect_redis, key_of
+from core.redis.connections import connect_shared, key_of
 from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
 from core.times import iso_time
@@ -114,10 +113,8 @@ class Uptime:
 
     async def start(self) -> None:
         self._since = time.time()
-        if settings.REDIS_URL:
-            self._redis = connect_redis(
-                settings.REDIS_URL, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S
-            )
+        self._redis = connect_shared(socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S)
+        if self._redis is not None:
             await self._renewal.start()
 
     async def stop(self) -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from django.conf import settings
-
 from accounts.keys.cache import key_cache
 from accounts.keys.issuing import Rehasher
 from accounts.limits.throttling import throttle
@@ -25,7 +23,7 @@ from market import runtime
 from market.overview import GONE_MS
 from market.push.consumer import end_sockets, end_sockets_of
 from market.push.keys import ingest_key_cache
-from market.runtime import market
+from market.runtime import bus_url, market
 from market.streams import market_streams
 from market.streams.authenticated import authenticated_sockets, trust_watch
 from news.background import news_tasks
@@ -100,7 +98,7 @@ def market_states() -> Iterator[tuple[str, str]]:
     """What `/readyz` says of the market in this process."""
     age_ms = clock.now_ms() - runtime.status().at_ms
     yield "engine", OK if age_ms <= GONE_MS else "silent"
-    if not settings.REDIS_URL:
+    if not bus_url():
         yield "journal", "incomplete" if runtime.status().has_hole else OK
 
 

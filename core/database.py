@@ -1,10 +1,15 @@
-"""The errors of an unavailable database, and queries that are compiled once."""
+"""The errors of an unavailable database, what each kind of database does in its own way, and queries that are
+compiled once."""
 
+from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db import Error, InterfaceError, OperationalError, connection
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.models import F, Manager, Model, QuerySet
+from django.db.models.functions import Now
 from django.db.utils import InternalError as DatabaseRefusal
+from django.utils import timezone
 
 from core.contract.errors import Overloaded
 
@@ -16,12 +21,78 @@ TRANSIENT = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
 UNANSWERED = (Error, Overloaded)
 
 
-def wait_for_others(at_most_s: float) -> None:
-    """For each lock of this transaction. The default of PostgreSQL is to wait without limit, that of
-    SQLite its `timeout`."""
-    if connection.vendor == "postgresql":
+def fetch(question: str, parameters: Any = None, using: str = DEFAULT_DB_ALIAS) -> list[Any]:
+    """All rows, as the driver gives them."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(question, parameters)
+        rows: list[Any] = cursor.fetchall()
+        return rows
+
+
+def ask(question: str, *parameters: Any) -> Any:
+    """The first value of the first row."""
+    return fetch(question, parameters or None)[0][0]
+
+
+class OnPostgresql:
+    is_shared = True
+    """Other machines may use it, and it may be away while they and this one run."""
+    clock = "SELECT CLOCK_TIMESTAMP()"
+    key_share = "FOR KEY SHARE"
+    written_now = Now
+
+    def connect_once(self) -> None:
+        """Past the pool, which would only say that it waited in vain. Raises psycopg.Error."""
+        wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
+        psycopg.connect(**wishes).close()
+
+    def now(self) -> datetime:
+        """Of the one clock that all machines have in common."""
+        return ask("SELECT statement_timestamp()")  # type: ignore[no-any-return]
+
+    def takes_no_writes(self) -> bool:
+        """As a standby."""
+        return bool(ask("SELECT current_setting('transaction_read_only')") == "on")
+
+    def lock(self, *numbers: int, shared: bool = False) -> None:
+        """One or two numbers, until the end of the transaction. Any will do, as long as nothing else in the
+        database is locked under them."""
+        places = ", ".join(["%s"] * len(numbers))
+        ask(f"SELECT pg_advisory_xact_lock{'_shared' * shared}({places})", *numbers)
+
+    def wait_for_others(self, at_most_s: float) -> None:
+        """For each lock of this transaction. By itself it waits without limit."""
+        ask("SELECT set_config('lock_timeout', %s, true)", f"{at_most_s * 1000:.0f}")
+
+    def see_one_state(self) -> None:
+        """In the whole of a transaction that has just begun."""
         with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{at_most_s * 1000:.0f}"])
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+class OnSqlite:
+    """A file of this machine, with one writer at a time, for which others wait as long as `timeout` says."""
+
+    is_shared = False
+    clock = "SELECT STRFTIME('%Y-%m-%dT%H:%M:%f000Z', 'now')"
+    key_share = ""
+    written_now = staticmethod(timezone.now)
+
+    def now(self) -> datetime:
+        return timezone.now()
+
+    def takes_no_writes(self) -> bool:
+        return bool(ask("SELECT 0"))
+
+    def need_nothing(self, *_: Any, **__: Any) -> None:
+        """Its writer is alone, and a transaction that reads sees one state by itself."""
+
+    connect_once = lock = wait_for_others = see_one_state = need_nothing
+
+
+def database() -> OnPostgresql | OnSqlite:
+    """Of the connection that is in force where it is asked."""
+    return OnPostgresql() if connection.vendor == "postgresql" else OnSqlite()
 
 
 class CompiledQuery:
@@ -32,10 +103,7 @@ class CompiledQuery:
         self._sql, self._params = query.query.sql_with_params()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(self._sql, self._params)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows
+        return fetch(self._sql, self._params)
 
 
 M = TypeVar("M", bound=Model)

@@ -23,6 +23,7 @@ from django.db import OperationalError, connection
 from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
 
+from core.database import database
 from core.program import command
 
 # The last is ten times the default: with 2,000 open sockets, a full collection stops the process for 0.15 s.
@@ -63,24 +64,16 @@ PASSES = (
 )
 
 
-def connect_once() -> None:
-    """Bypasses the pool, which reports only a timeout. Raises psycopg.Error."""
-    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-    psycopg.connect(**wishes).close()
-
-
 def first_line(error: psycopg.Error) -> str:
     return str(error).strip().splitlines()[0].rstrip(".")
 
 
 def wait_for_database(who: str, *, whatever_it_says: bool = False, within_s: float = float("inf")) -> None:
     """Bypasses the pool, whose attempts come further and further apart. A lasting refusal is raised."""
-    if connection.vendor != "postgresql":
-        return
     until, logged_at = time.monotonic() + within_s, float("-inf")
     while True:
         try:
-            connect_once()
+            database().connect_once()
         except psycopg.OperationalError as error:
             reason = first_line(error)
             passes = whatever_it_says or any(words in str(error) for words in PASSES)

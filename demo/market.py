@@ -30,7 +30,7 @@ from market.store import (
     CandleToWrite,
     change_kind,
     lock_series,
-    make_months,
+    market_tables,
     prepared_batches,
     read_minutes_since,
     tick_of,
@@ -76,7 +76,7 @@ def _make_months(until_ms: int) -> None:
     days = range(until_ms - MINUTES_MS - 2 * TIMEFRAMES["1d"], until_ms, TIMEFRAMES["1d"])
     # They cannot be made during a long read: then candles wait for them where the rest is.
     with suppress(OperationalError):
-        make_months(map(moment, [*days, until_ms]))
+        market_tables().make_months(map(moment, [*days, until_ms]))
 
 
 def priced_by_demo() -> list[InstrumentFacts]:

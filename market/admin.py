@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import ValidationError
@@ -33,6 +32,7 @@ from market.overview import InstrumentOverview, Overview, overview
 from market.own_prices import account_of
 from market.prices.candles import TIMEFRAMES
 from market.push.keys import allow_symbols, check_symbols, issue_ingest_key, refuse_change, revoke_ingest_key
+from market.runtime import bus_url
 
 from .models import Candle
 
@@ -156,7 +156,7 @@ def shown(seen: Overview) -> dict[str, Any]:
         "is_running": seen.is_running,
         "engine_age": as_span(seen.engine_age_ms) if seen.engine.at_ms else "",
         "clock_off": as_span(abs(seen.engine.clock_off_ms)) if seen.engine.clock_off_ms else "",
-        "is_separate": bool(settings.REDIS_URL),
+        "is_separate": bool(bus_url()),
         "instruments": [instrument_row(each, whys) for each in instruments],
         "feeds": feeds,
         "states": Counter(each.state for each in instruments),

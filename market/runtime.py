@@ -56,7 +56,7 @@ SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 
 def bus_url() -> str:
-    """Of the Redis that takes ticks and hands them on."""
+    """Of the Redis that takes ticks and hands them on; empty where the engine is part of the one process."""
     return settings.BUS_REDIS_URL or settings.REDIS_URL
 
 
@@ -172,7 +172,7 @@ class MarketRuntime:
         """Follow each decision of an engine in this process, and write within its transactions."""
 
     async def start(self) -> None:
-        if settings.REDIS_URL:
+        if bus_url():
             self._push_queue = PushQueue(bus_url())
             await self._push_queue.start()
             url = settings.BUS_REPLICA_URL or bus_url()
@@ -206,7 +206,7 @@ class MarketRuntime:
     async def write_remains(self) -> None:
         """Of an engine that was killed, unless another one runs and has written them."""
         await catalogue.load()
-        runner = self.separate_engine() if settings.REDIS_URL else self.own_engine()
+        runner = self.separate_engine() if bus_url() else self.own_engine()
         if await runner.writer.try_lease():
             await runner.write_remains()
         self.runner = None

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from django.db import connection
 from django.utils import timezone
 from msgspec import Meta
 from rest_framework.decorators import action
@@ -21,7 +20,7 @@ from rest_framework.request import Request
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
 from core.contract.parameters import describes
-from core.database import UNANSWERED
+from core.database import UNANSWERED, fetch
 from core.fault_log import EachFault
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread
@@ -117,9 +116,7 @@ FROM ranked GROUP BY category, label, horizon
 
 def add_up() -> list[Figures]:
     """Every category, label and horizon, including those without outcomes yet."""
-    with connection.cursor() as cursor:
-        cursor.execute(ADD_UP)
-        found = {row[:3]: _figures(*row) for row in cursor.fetchall()}
+    found = {row[:3]: _figures(*row) for row in fetch(ADD_UP)}
     groups = product(NewsCategory.values, LABELS, HORIZONS_H)
     return [found.get(group, Figures(*group)) for group in groups]
 

@@ -23,7 +23,7 @@ from core.background import BackgroundLoop
 from core.deadlines import patient
 from core.events.event_feed import feed
 from core.fault_log import EachFault
-from core.redis.connections import connect_redis, key_of
+from core.redis.connections import connect_shared, key_of
 from core.redis.replies import is_of_full
 from core.version import VERSION
 from serving.draining import draining
@@ -119,8 +119,7 @@ class ReadinessMonitor:
         self._states, self._reports = states, reports
         self.findings = Findings(settings.DEADLINES_TIMES)
         self._looking, self._looked_at = None, float("-inf")
-        if settings.REDIS_URL:
-            self._redis = connect_redis(settings.REDIS_URL)
+        self._redis = connect_shared()
         await self._loop.start()
         self.is_started = True
 

@@ -12,14 +12,14 @@ from functools import cache
 from threading import Lock
 from typing import Protocol
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from core.background import BackgroundLoop
-from core.database import UNANSWERED, CompiledQuery
+from core.database import UNANSWERED, CompiledQuery, database
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from transparency import merkle
@@ -184,10 +184,8 @@ def is_extended(tiles: dict[Place, bytes], signed: Checkpoint) -> bool:
 
 
 def take_turn() -> None:
-    """One signer after the other, until the end of the transaction; in SQLite all writers do that."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SIGNERS_LOCK])
+    """One signer after the other, until the end of the transaction."""
+    database().lock(SIGNERS_LOCK)
 
 
 logger = logging.getLogger(__name__)

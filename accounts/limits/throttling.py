@@ -34,8 +34,8 @@ class Throttle:
         self.window = MemoryWindow()
 
     async def open(self) -> None:
-        if settings.REDIS_URL:
-            self.window = RedisWindow(settings.REDIS_URL)
+        if url := settings.REDIS_URL:
+            self.window = RedisWindow(url)
 
     async def close(self) -> None:
         await self.window.close()

@@ -65,8 +65,8 @@ class OpenStreams:
         self._shared: RedisSlots | None = None
 
     async def start(self) -> None:
-        if settings.REDIS_URL:
-            self._shared = RedisSlots(settings.REDIS_URL, self._here)
+        if url := settings.REDIS_URL:
+            self._shared = RedisSlots(url, self._here)
             await self._shared.start()
 
     async def hand_over(self) -> None:

@@ -224,8 +224,8 @@ class EventFeed(OutboxTrust):
             asyncio.create_task(self.keep_time(), name="own time"),
             *self.wake_ups.run(),
         ]
-        if settings.REDIS_URL:
-            listening = self._listener.listen(settings.REDIS_URL)
+        if url := settings.REDIS_URL:
+            listening = self._listener.listen(url)
             self.tasks.append(asyncio.create_task(listening, name="control events over Redis"))
 
     async def stop(self) -> None:

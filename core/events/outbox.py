@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
+from core.database import database
 from core.deadlines import patient
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, connect_redis_of_threads, key_of
@@ -30,7 +31,6 @@ from .kinds import ENDS_ACCESS, EventKind
 logger = logging.getLogger(__name__)
 not_heard = LastingFault(logger, "No control events over Redis, trying again")
 
-# Any number will do, as long as nothing else in the database takes this advisory lock.
 COMMIT_ORDER_LOCK = 7_424_001
 
 # Revoking a key must not wait for a Redis that accepts connections and never answers.
@@ -64,17 +64,15 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         """Facts without an event, as the ledger's, stand in commit order as well."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")
-        if connection.vendor == "postgresql":
-            # A sequence numbers rows as they are written, not as they commit. Writers take turns
-            # until they commit, so a reader never passes a position that is still to appear. A
-            # transaction that locks rows after this can deadlock with a writer that has them and waits here.
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [COMMIT_ORDER_LOCK])
+        # A sequence numbers rows as they are written, not as they commit. Writers take turns until they
+        # commit, so a reader never passes a position that is still to appear. A transaction that locks rows
+        # after this can deadlock with a writer that has them and waits here.
+        database().lock(COMMIT_ORDER_LOCK)
 
     def _tell_after_commit(self, event: ControlEvent) -> None:
         if not any(entry[1] is nudge for entry in connection.run_on_commit):
             transaction.on_commit(nudge)
-        if settings.REDIS_URL and event.kind in ENDS_ACCESS:
+        if event.kind in ENDS_ACCESS:
             transaction.on_commit(partial(send_to_processes, event.message))
 
     def is_lost(self, position: int) -> bool:
@@ -139,15 +137,16 @@ def nudge() -> None:
     for look_now in tuple(readers):
         look_now()
     # Processes of version 0.1 do not use the channel layer. This goes with the next release.
-    if settings.REDIS_URL:
-        send_to_processes(EventMessage())
+    send_to_processes(EventMessage())
 
 
 def send_to_processes(event: EventMessage) -> None:
     """Over Redis, which is faster than polling and works while the database is away. Called from any thread,
     after the commit. Processes that miss it read the event from the database."""
+    if not (url := settings.REDIS_URL):
+        return
     try:
-        _redis(settings.REDIS_URL).publish(channel_of(settings.REDIS_URL), msgspec.json.encode(event))
+        _redis(url).publish(channel_of(url), msgspec.json.encode(event))
     except (RedisError, OSError) as error:
         logger.info("Could not tell the other processes: %s", error)
 

@@ -61,6 +61,11 @@ def connect_redis(url: str, **options: Any) -> Redis:
     return Redis.from_pool(ConnectionPool(EncryptedConnection if address.is_encrypted else single, **given))
 
 
+def connect_shared(**options: Any) -> Redis | None:
+    """To the Redis in which processes keep what they share; None where one process serves alone."""
+    return connect_redis(settings.REDIS_URL, **options) if settings.REDIS_URL else None
+
+
 def connect_redis_of_threads(url: str, **options: Any) -> SyncRedis:
     """For code that runs in a thread and cannot await."""
     address = read_redis_address(url)

@@ -2,7 +2,6 @@
 
 from .candle_rows import (
     CandleToWrite,
-    make_months,
     prepared_batches,
     read_minutes_since,
     stored_sources,
@@ -10,6 +9,7 @@ from .candle_rows import (
     write_prepared,
 )
 from .checkpoints import FlowToWrite, read_flows, tick_of, write_flows, write_quote
+from .databases import market_tables
 from .lease import LeaseLost, clock_of_writer_s, has_writer, is_alive, own_name, rules_of_writer
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
 
@@ -23,7 +23,7 @@ __all__ = [
     "hold_series",
     "is_alive",
     "lock_series",
-    "make_months",
+    "market_tables",
     "own_name",
     "prepared_batches",
     "present_kind",

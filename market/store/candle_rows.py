@@ -1,120 +1,23 @@
-"""Closed candles to and from the database, in batches and pages and off the event loop, in partitions where
-PostgreSQL holds them."""
+"""Closed candles to and from the database, in batches and pages and off the event loop."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
-from django.db.backends.utils import CursorWrapper
 from django.db.models import CharField, F, FloatField, QuerySet, Value
 from django.db.models.functions import Cast, Concat, StrIndex
 from django.db.models.lookups import Exact
 
-from core.database import CompiledQuery
+from core.database import CompiledQuery, fetch
 from core.times import MINUTE_MS, epoch_ms, moment, read_iso
 from instruments.facts import InstrumentFacts, is_simulated
 from market.models import Candle, LastQuote
 from market.prices.candles import DAY_MS, TIMEFRAMES, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.history import KEPT, OhlcvCandle, StoredCandle
 
-# The months of 1m candles. On PostgreSQL each is a table of its own, so that an old one goes at once. A
-# candle without a month is kept in the rest, and moves when its month is made.
-MINUTES = "market_candle_1m"
-REST = f"{MINUTES}_rest"
-AHEAD = 2
-
-# A long read, such as a backup, must not make everybody else wait behind this.
-PATIENCE = "SET LOCAL lock_timeout = '500ms'"
-
-
-def month_of(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-
-
-def next_month(month: datetime) -> datetime:
-    return datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
-
-
-def ensure_months(now: datetime) -> list[datetime]:
-    """Make the coming months, and those that candles wait for; returns what was missing."""
-    if connection.vendor != "postgresql":
-        return []
-    coming = [month_of(now)]
-    for _ in range(AHEAD):
-        coming.append(next_month(coming[-1]))
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT DISTINCT date_trunc('month', opened_at, 'UTC') FROM {REST}")  # noqa: S608 - names of our own
-        waiting = [month for (month,) in cursor.fetchall()]
-    return make_months([*coming, *waiting])
-
-
-def make_months(moments: Iterable[datetime]) -> list[datetime]:
-    """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
-    months = {name_of(at): month_of(at) for at in moments} if connection.vendor == "postgresql" else {}
-    if not (months and _missing(months)):
-        return []
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(PATIENCE)
-        # One process makes months at a time, and nothing comes to the rest that is moved out of it.
-        cursor.execute(f"LOCK TABLE {REST} IN ACCESS EXCLUSIVE MODE")
-        missing = _missing(months)
-        for name in missing:
-            _make(cursor, name, months[name])
-        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
-    return [months[name] for name in missing]
-
-
-def made() -> list[datetime]:
-    """The months there are, oldest first."""
-    if connection.vendor != "postgresql":
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
-            "WHERE inhparent = %s::regclass AND relname != %s ORDER BY relname",
-            [MINUTES, REST],
-        )
-        names = [name.removeprefix(f"{MINUTES}_") for (name,) in cursor.fetchall()]
-    return [datetime.strptime(name, "%Y_%m").replace(tzinfo=UTC) for name in names]
-
-
-def drop(month: datetime) -> int:
-    """Take a month away with all its candles; returns how many there were."""
-    name = name_of(month)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {name}")  # noqa: S608 - names of our own
-        (count,) = cursor.fetchone()
-        cursor.execute(PATIENCE)
-        cursor.execute(f"DROP TABLE {name}")
-    return int(count)
-
-
-def name_of(at: datetime) -> str:
-    return f"{MINUTES}_{month_of(at):%Y_%m}"
-
-
-def _missing(names: Iterable[str]) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT n FROM unnest(%s::text[]) n WHERE to_regclass(n) IS NULL ORDER BY n", [[*names]]
-        )
-        return [name for (name,) in cursor.fetchall()]
-
-
-def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
-    """Attached when it is ready: made in place it would lock all candles and not only the rest."""
-    span = [month, next_month(month)]
-    cursor.execute(f"CREATE TABLE {name} (LIKE {MINUTES} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
-    cursor.execute(
-        f"WITH moved AS (DELETE FROM {REST} WHERE opened_at >= %s AND opened_at < %s RETURNING *) "  # noqa: S608 - names of our own
-        f"INSERT INTO {name} SELECT * FROM moved",
-        span,
-    )
-    start, end = (f"'{at.isoformat()}'" for at in span)
-    cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")
+from .databases import Upsert, market_tables
 
 
 def stored_sources(instrument: int, **_: Any) -> set[str]:
@@ -137,26 +40,7 @@ FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
 TABLE = Candle._meta.db_table
 KEY = ("instrument_id", "simulated", "timeframe", "opened_at")
 VALUES = (*PRICES, "basis", "partial", "by_venue", "source")
-COLUMNS = (*KEY, *VALUES)
-NUMERIC = ["numeric"] * len(PRICES)
-TYPES = ("bigint", "boolean", "text", "timestamptz", *NUMERIC, "text", "boolean", "boolean", "text")
-INSERT = f"INSERT INTO {TABLE} ({', '.join(COLUMNS)})"
-REPLACE = (
-    f"ON CONFLICT ({', '.join(KEY)}) "
-    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in VALUES)}"
-)
-UPSERT = f"{INSERT} VALUES ({', '.join(['%s'] * len(COLUMNS))}) {REPLACE}"
-
-# What is there already is not written again: an update leaves a dead row behind.
-UPSERT_ARRAYS = (
-    f"{INSERT} SELECT * FROM unnest({', '.join(f'%s::{name}[]' for name in TYPES)}) {REPLACE} "  # noqa: S608 - names of our own
-    f"WHERE ({', '.join(f'{TABLE}.{column}' for column in VALUES)}) "
-    f"IS DISTINCT FROM ({', '.join(f'excluded.{column}' for column in VALUES)})"
-)
-OPENED_MS = {
-    "postgresql": "extract(epoch FROM opened_at)::bigint * 1000",
-    "sqlite": "CAST(strftime('%%s', opened_at) AS integer) * 1000",
-}
+PUT_CANDLES = Upsert(Candle, *KEY, *VALUES, key_columns=len(KEY), only_changed=True)
 CLOCK = [f"{minute // 60:02}:{minute % 60:02}" for minute in range(24 * 60)]
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
@@ -193,14 +77,10 @@ def prepared(batch: Sequence[CandleToWrite]) -> PreparedCandles:
 
 
 def write_prepared(batches: Iterable[PreparedCandles]) -> None:
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         for values, days_ms in batches:
-            if connection.vendor == "postgresql":
-                _make_months(days_ms)
-                *columns, sources = zip(*values, strict=True)
-                cursor.execute(UPSERT_ARRAYS, [*map(_array, columns), list(sources)])
-            else:
-                cursor.executemany(UPSERT, values)
+            _make_months(days_ms)
+            market_tables().put(PUT_CANDLES, values, spelled=_array)
 
 
 def _last_of_each(batch: Sequence[CandleToWrite]) -> list[CandleToWrite]:
@@ -211,7 +91,7 @@ def _last_of_each(batch: Sequence[CandleToWrite]) -> list[CandleToWrite]:
 
 def _make_months(days_ms: Iterable[int]) -> None:
     try:
-        make_months(map(moment, days_ms))
+        market_tables().make_months(map(moment, days_ms))
     except OperationalError as error:
         logger.warning("Some 1m candles wait for a table of their month: %s", error)
 
@@ -287,11 +167,8 @@ def read_minutes_since(
 
 def _read(which: str, *parameters: Any) -> list[StoredCandle]:
     """Past the ORM, which would take three times as long to convert the rows."""
-    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
-    with connection.cursor() as cursor:
-        cursor.execute(f"{read} {which}", parameters)
-        rows: list[StoredCandle] = cursor.fetchall()
-        return rows
+    read = READ.format(opened_ms=market_tables().opened_ms)
+    return fetch(f"{read} {which}", parameters)
 
 
 def candle_of(values: Sequence[Any]) -> PriceBar:

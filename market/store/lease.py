@@ -7,17 +7,16 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.db import Error, connection, transaction
 from django.db.models import F
-from django.db.models.functions import Now
-from django.utils import timezone
 
 from core import clock
+from core.database import database, fetch
 from core.known_rules import known_rules
 from core.times import moment
 from market.models import EngineState
@@ -142,7 +141,7 @@ class Lease:
             state = unchanged.select_for_update(skip_locked=True).first()
             if state is None:
                 return None
-            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database_now()
+            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database().now()
             state.clock_at = moment(clock.now_ms())
             state.save()
         self._seen, self.beat_s = None, self._monotonic()
@@ -162,9 +161,8 @@ class Lease:
     def beat_alone(self, **position: Any) -> bool:
         """False if the lease is another's. A flush of our own may hold the row: this waits for it."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
-        now = Now() if connection.vendor == "postgresql" else timezone.now()
-        clock_at = moment(clock.now_ms())
-        is_ours = bool(held.update(beats=F("beats") + 1, beat_at=now, clock_at=clock_at, **position))
+        at = {"beat_at": database().written_now(), "clock_at": moment(clock.now_ms())}
+        is_ours = bool(held.update(beats=F("beats") + 1, **at, **position))
         self.beat_s = self._monotonic() if is_ours else 0.0
         return is_ours
 
@@ -172,13 +170,10 @@ class Lease:
         """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""
         if not self.is_held:
             raise LeaseLost
-        with connection.cursor() as cursor:
-            # The weakest lock that makes another process wait to take the lease; our own beats pass.
-            # SQLite has one writer.
-            lock = "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
-            cursor.execute(f"SELECT 1 FROM {TABLE} WHERE id = 1 AND writer = %s {lock}", [self.writer])  # noqa: S608 - names of our own
-            if cursor.fetchone() is None:
-                raise LeaseLost
+        # The weakest lock that makes another process wait to take the lease; our own beats pass.
+        lock = database().key_share
+        if not fetch(f"SELECT 1 FROM {TABLE} WHERE id = 1 AND writer = %s {lock}", [self.writer]):  # noqa: S608 - names of our own
+            raise LeaseLost
 
     def leave(self) -> None:
         """A clean end: no successor has to wait."""
@@ -193,10 +188,10 @@ class Lease:
         gap_s, self._looked_s = now_s - self._looked_s, now_s
         if self._seen != state.beats:
             is_first_look, self._seen, self._silent_s = self._seen is None, state.beats, 0.0
-            if not is_first_look or lives or connection.vendor == "postgresql":
+            if not is_first_look or lives or database().is_shared:
                 # The clock may have been set since the last beat of one that lives on this machine.
                 return False
-            return state.beat_at is not None and database_now() - state.beat_at > LONG_GONE
+            return state.beat_at is not None and database().now() - state.beat_at > LONG_GONE
         self._silent_s += gap_s if gap_s <= STEADY_S else BEAT_S
         return self._silent_s > GONE_S
 
@@ -206,7 +201,7 @@ def has_writer() -> bool:
     state = EngineState.objects.filter(pk=1).exclude(writer="").first()
     if state is None or state.beat_at is None or is_alive(state.writer) is False:
         return False
-    return database_now() - state.beat_at <= SILENT
+    return database().now() - state.beat_at <= SILENT
 
 
 def rules_of_writer() -> int:
@@ -223,16 +218,6 @@ def clock_of_writer_s() -> float | None:
         return None
     is_told = rules_of(state.writer) >= known_rules.newest
     return (state.clock_at - state.beat_at).total_seconds() if is_told else None
-
-
-def database_now() -> datetime:
-    """Of the one clock that all machines have in common."""
-    if connection.vendor != "postgresql":
-        return timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT statement_timestamp()")
-        (now,) = cursor.fetchone()
-    return now  # type: ignore[no-any-return]
 
 
 # Without Redis one process serves a database: two would each acknowledge ticks that the other lacks.

@@ -23,7 +23,7 @@ from market.models import Candle, OrderFlowMinute, UnfinishedImport
 from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import KEPT
 
-from . import candle_rows
+from .databases import drop, market_tables, next_month
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ async def keep_tidy() -> None:
 
 async def tidy(now: datetime, *, drops: bool = True) -> None:
     """Step by step, so that no thread of the API is away for long."""
-    for month in await in_thread(candle_rows.ensure_months, now):
+    for month in await in_thread(lambda: market_tables().ensure_months(now)):
         logger.info("Made a table for the 1m candles of %s", f"{month:%Y-%m}")
     if not drops:
         return
@@ -105,10 +105,10 @@ def steps(now: datetime) -> Iterator[Removed]:
 
 
 def _whole_months(cut: datetime) -> Iterator[Removed]:
-    for month in candle_rows.made():
-        end = candle_rows.next_month(month)
+    for month in market_tables().months():
+        end = next_month(month)
         if end <= cut and not any(_needs(own, month, end) for own in _by_instrument("1m")):
-            yield Removed("1m", candle_rows.drop(month))
+            yield Removed("1m", drop(month))
 
 
 class InstrumentCandles(NamedTuple):

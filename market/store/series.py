@@ -9,9 +9,10 @@ from math import inf
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from core.clock import now_ms
+from core.database import database
 from core.threads import in_thread
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.catalogue import catalogue
@@ -25,7 +26,7 @@ from market.prices.records import JournalPosition, Tick
 from market.store import candle_rows, checkpoints
 from market.store.checkpoints import Checkpoint, tick_of
 
-# Any number will do, as long as no other pair of numbers in the database is locked under it.
+# Of its own, as the rows are written every second.
 SERIES_LOCK = 20_261
 QUOTE = ("simulated", "source", "bid", "ask", "quoted_at", "flow_state", "source_seqs")
 NONE = {field.name: field.get_default() for field in LastQuote._meta.fields if field.name in QUOTE}
@@ -52,7 +53,7 @@ class SeriesStart(NamedTuple):
 
 def hold_series(instrument_id: int) -> SeriesStart:
     """Within a transaction: where the present series began. It does not end before the transaction does."""
-    _lock("pg_advisory_xact_lock_shared", instrument_id)
+    database().lock(SERIES_LOCK, instrument_id, shared=True)
     found = LastQuote.objects.filter(pk=instrument_id).values_list("kind_since", "kind_after_seq").first()
     since, after_seq = found or (None, None)
     return SeriesStart() if since is None else SeriesStart(epoch_ms(since), after_seq)
@@ -60,14 +61,7 @@ def hold_series(instrument_id: int) -> SeriesStart:
 
 def lock_series(instrument_id: int) -> None:
     """Within the transaction that ends it, before anything of it is read: those that held it are done."""
-    _lock("pg_advisory_xact_lock", instrument_id)
-
-
-def _lock(function: str, instrument_id: int) -> None:
-    """Of its own, as the rows are written every second. SQLite has one writer."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {function}(%s, %s)", [SERIES_LOCK, instrument_id])  # noqa: S608 - names of our own
+    database().lock(SERIES_LOCK, instrument_id)
 
 
 @transaction.atomic
@@ -108,9 +102,7 @@ class LoadedMarket(NamedTuple):
 def load(prices: Prices, default_feed: str | None = None, known: Mapping[str, History] = {}) -> LoadedMarket:
     """Fill the memory of a process from one state of the database, with each instrument's present series. The
     histories in `known` are not read, unless they are of another kind."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    database().see_one_state()
     state = EngineState.objects.first() or EngineState()
     by_id = checkpoints.read_checkpoints()
     found: dict[str, Checkpoint] = {}

@@ -23,7 +23,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
 from core.program import command
-from market.store import make_months
+from market.store import market_tables
 from operations.ledger_log import lacking, unknown_log
 from operations.void_keys import WAY_OUT, void_keys
 from signals_feed.models import Announcement
@@ -244,7 +244,7 @@ def filled_tables(store: Store) -> list[str]:
 def make_months_named(store: Store, names: Iterable[str]) -> None:
     """Before their candles, which would have to be moved into them."""
     if store.vendor == "postgresql":
-        make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
+        market_tables().make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
 
 
 def make_tables_again(store: Store, migrations: list[MigrationName]) -> dict[str, int]:

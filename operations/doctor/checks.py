@@ -30,6 +30,7 @@ from core.times import epoch_ms
 from instruments.facts import PUSH, default_feed, feeds_of
 from instruments.models import Instrument
 from market.models import IngestKey, LastQuote
+from market.runtime import bus_url
 from market.store import has_writer, wanted_kind
 from operations.ledger_log import check_checkpoints
 from operations.metrics import check_last_backup
@@ -172,7 +173,7 @@ def check_prices() -> Iterator[Diagnosis]:
     yield from _without_key(instruments)
     yield from _without_owner()
     if not has_writer():
-        fix = f"Start one: `{command('run_engine' if settings.REDIS_URL else 'serve')}`."
+        fix = f"Start one: `{command('run_engine' if bus_url() else 'serve')}`."
         yield warn(PRICES, "No engine is running, so no prices are made.", fix)
     elif silent := _silent(instruments, now):
         named = f"{', '.join(silent[:MOST_NAMED])}{' and others' if silent[MOST_NAMED:] else ''}"

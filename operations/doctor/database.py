@@ -12,17 +12,18 @@ from django.conf import settings
 from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
+from core.database import ask, database, fetch
 from core.process import (
     LET_IT_OWN,
     NAME_THE_PRIMARY,
     TAKES_NO_WRITES,
-    connect_once,
     is_damaged,
     is_unfinished,
     pending_migrations,
     restore_in_its_place,
 )
 from core.program import command
+from market.runtime import bus_url
 from market.store import clock_of_writer_s
 from operations.copying.databases import place_of
 from signals_feed.decisions import SOON_S
@@ -102,8 +103,7 @@ def check_database() -> Iterator[Diagnosis]:
         yield warn(DATABASE, f"There is no database at {_place()} yet.", f"`{command('serve')}` makes it.")
         return
     try:
-        if connection.vendor == "postgresql":
-            connect_once()
+        database().connect_once()
         # Reads the database, because a damaged SQLite file opens like any other.
         unfinished = is_unfinished()
     except NotSupportedError as error:
@@ -116,7 +116,8 @@ def check_database() -> Iterator[Diagnosis]:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         yield fail(DATABASE, f"The database does not answer: {reason}.", RUNS)
         return
-    yield ok(DATABASE, f"{_version()} answers at {_place()}.")
+    version = ".".join(map(str, connection.get_database_version()))
+    yield ok(DATABASE, f"{connection.display_name} {version} answers at {_place()}.")
     if unfinished:
         says = "The database is incomplete: a `restore` or `move` into it has not finished."
         yield fail(DATABASE, says, "Run that command again.")
@@ -135,27 +136,20 @@ def _place() -> str:
     return str(connection.settings_dict["NAME"])
 
 
-def _version() -> str:
-    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[connection.vendor]
-    numbers = connection.get_database_version()
-    return f"{name} {'.'.join(str(number) for number in numbers)}"
-
-
 def _lacking_rights() -> str:
     """Tables that another role made, or a schema that is another's."""
     tables = [*connection.introspection.django_table_names(), "django_migrations"]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT min(relname) FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid"
-            " WHERE nspname = current_schema() AND relname = ANY(%s) AND NOT"
-            " (has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT'))",
-            [tables],
-        )
-        (table,) = cursor.fetchone()
-        if table:
-            return f"may not read and write the table {table}"
-        cursor.execute("SELECT has_schema_privilege(current_schema(), 'CREATE'), current_schema()")
-        may_create, schema = cursor.fetchone()
+    table = ask(
+        "SELECT min(relname) FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid"
+        " WHERE nspname = current_schema() AND relname = ANY(%s) AND NOT"
+        " (has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT'))",
+        tables,
+    )
+    if table:
+        return f"may not read and write the table {table}"
+    [(may_create, schema)] = fetch(
+        "SELECT has_schema_privilege(current_schema(), 'CREATE'), current_schema()"
+    )
     return "" if may_create or not pending_migrations() else f"may make no tables in the schema {schema}"
 
 
@@ -195,14 +189,10 @@ def _replaced(loader: MigrationLoader) -> set[tuple[str, str]]:
 
 
 def _postgresql() -> Iterator[Diagnosis]:
-    with connection.cursor() as cursor:
-        before = time.time()
-        cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
-        theirs, after = float(cursor.fetchone()[0]), time.time()
-        cursor.execute("SELECT current_setting('transaction_read_only')")
-        (read_only,) = cursor.fetchone()
+    before = time.time()
+    theirs, after = ask(database().clock).timestamp(), time.time()
     yield compare(DATABASE, "the database", theirs, before, after)
-    if read_only == "on":
+    if database().takes_no_writes():
         yield fail(DATABASE, TAKES_NO_WRITES, NAME_THE_PRIMARY)
     yield from _connections()
 
@@ -212,13 +202,11 @@ def _connections() -> Iterator[Diagnosis]:
     # Only PgBouncer's own settings contain its number of connections.
     if not pool or connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT current_setting('max_connections')::int,"
-            " current_setting('superuser_reserved_connections')::int"
-            " + coalesce(current_setting('reserved_connections', true)::int, 0)"
-        )
-        most, reserved = cursor.fetchone()
+    [(most, reserved)] = fetch(
+        "SELECT current_setting('max_connections')::int,"
+        " current_setting('superuser_reserved_connections')::int"
+        " + coalesce(current_setting('reserved_connections', true)::int, 0)"
+    )
     has_reports = ProcessReport._meta.db_table in connection.introspection.table_names()
     web = ProcessReport.objects.running() if has_reports else 0
     yield judge_connections(web, pool["max_size"], most, reserved)
@@ -231,7 +219,7 @@ def connections_needed(web: int, engines: int, pool: int) -> int:
 
 def judge_connections(web: int, pool: int, most: int, reserved: int) -> Diagnosis:
     """`web`: processes that report now. The settings of other machines are not known here."""
-    engines = ENGINES if settings.REDIS_URL else 0
+    engines = ENGINES if bus_url() else 0
     needed, allowed = connections_needed(max(web, 1), engines, pool), most - reserved
     processes = f"{web} web processes that run now" if web > 1 else "1 web process"
     both = f"{processes} + {engines} engines" if engines else processes

@@ -15,7 +15,7 @@ from django.db import IntegrityError, connection, models, transaction
 from django.db.models import CharField, Func, OuterRef, Q, Subquery
 
 from accounts.models import PUBLISHER
-from core.database import CompiledQuery
+from core.database import CompiledQuery, ask, database
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.record import plain_number
 from transparency.signing import Following, Signer
@@ -147,18 +147,11 @@ AT_ONCE = 100
 # The previous version writes entries without `written`; never this many between two of ours.
 MOST_WITHOUT = 10_000
 SOON_S = 0.8 * WRITTEN_WITHIN_MS / 1_000
-CLOCK = {
-    "postgresql": "SELECT CLOCK_TIMESTAMP()",
-    "sqlite": "SELECT STRFTIME('%Y-%m-%dT%H:%M:%f000Z', 'now')",
-}
 
 
 def database_clock() -> str:
     """As the ledger writes times."""
-    with connection.cursor() as cursor:
-        cursor.execute(CLOCK[connection.vendor])
-        (now,) = cursor.fetchone()
-    return str(plain(now))
+    return str(plain(ask(database().clock)))
 
 
 class LedgerManager(models.Manager["LedgerEntry"]):

@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, Greatest, Lag, Least
 from accounts.models import Account, User
 from accounts.rights import MAY_PUBLISH
 from core import clock
-from core.database import wait_for_others
+from core.database import database
 from core.deadlines import patient
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -362,7 +362,7 @@ TOO_MANY_ACTIVE = "{most} of your signals are active, which is the limit. Close 
 
 def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, at: datetime) -> None:
     """Until the transaction ends, other requests of the publisher wait, and the prices stay of one kind."""
-    wait_for_others(patient(WAITING_S))
+    database().wait_for_others(patient(WAITING_S))
     # Staff may have renamed them since the request began.
     publisher.username = User.objects.select_for_update(no_key=True).get(pk=publisher.pk).username
     own = Signal.objects.filter(user=publisher)

@@ -14,6 +14,7 @@ from django.test import TransactionTestCase
 
 from accounts.models import Tier
 from config.roles import ROLES
+from core.database import fetch
 from pages.front import write_first_texts
 from pages.models import SiteText
 from signals_feed.ledger.guards import KEPT_WHOLE, LOG_TABLES, put_up_triggers, take_down_triggers
@@ -48,9 +49,7 @@ def empty_database(*_: TransactionTestCase) -> None:
 
 
 def rows_of(table: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
-        return list(cursor.fetchall())
+    return list(fetch(f"SELECT * FROM {table} ORDER BY 1"))  # noqa: S608
 
 
 def not_empty(tables: list[str]) -> list[str]:
@@ -58,9 +57,7 @@ def not_empty(tables: list[str]) -> list[str]:
         f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})"  # noqa: S608
         for table in tables
     )
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(asked))
-        return [table for (table,) in cursor.fetchall()]
+    return [table for (table,) in fetch(" UNION ALL ".join(asked))]
 
 
 def delete(tables: list[str]) -> None:

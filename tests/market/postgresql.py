@@ -13,7 +13,8 @@ from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
 from config.environment import read_database_url
-from market.store import candle_rows
+from core.database import fetch
+from market.store.databases import drop, market_tables
 from tests.programs.services import postgres
 
 
@@ -42,8 +43,8 @@ def migrate(migration: str = "") -> None:
 
 
 def clear() -> None:
-    for month in candle_rows.made():
-        candle_rows.drop(month)
+    for month in market_tables().months():
+        drop(month)
     empty()
 
 
@@ -54,6 +55,4 @@ def empty() -> None:
 
 def ask(question: str, *parameters: int | str | datetime) -> list[str]:
     """The first column of the answer."""
-    with connection.cursor() as cursor:
-        cursor.execute(question, parameters)
-        return [str(row[0]) for row in cursor.fetchall()]
+    return [str(row[0]) for row in fetch(question, parameters)]

@@ -11,6 +11,7 @@ from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from core.database import fetch
 from core.process import wait_for_database
 from core.program import command
 
@@ -104,10 +105,7 @@ def numbers_kept(database: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def numbers_of(database: BaseDatabaseWrapper) -> dict[str, int]:
-    with database.cursor() as cursor:
-        # SQLite makes it with the first table that is numbered.
-        cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'")
-        if cursor.fetchone() is None:
-            return {}
-        cursor.execute("SELECT name, seq FROM sqlite_sequence")
-        return dict(cursor.fetchall())
+    # SQLite makes it with the first table that is numbered.
+    if not fetch("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'", using=database.alias):
+        return {}
+    return dict(fetch("SELECT name, seq FROM sqlite_sequence", using=database.alias))

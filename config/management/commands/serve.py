@@ -29,7 +29,7 @@ from demo.people import demo_keys
 from demo.progress import line_on
 from demo.seeding import begin, is_there, makers_needed, remove
 from instruments.models import Instrument
-from market.runtime import market
+from market.runtime import bus_url, market
 from market.store.lease import wait_until_alone
 from pages.static_files import collect
 from serving.http.connections import raise_limit
@@ -129,7 +129,7 @@ def prepare(out: OutputWrapper) -> Prepared:
     if settings.PRODUCTION:
         wait_for_database("The service")
     refuse_unfinished()
-    if not settings.REDIS_URL:
+    if not bus_url():
         wait_until_alone()
     is_behind = bool(pending_migrations())
     if settings.PRODUCTION:
@@ -207,7 +207,7 @@ def banner(host: str, port: int, prepared: Prepared) -> str:
         more = _demo(address, port, prepared.staff_link)
     if settings.DEMO and not host_is_loopback(host):
         more += FROM_HERE_ONLY
-    if settings.REDIS_URL:
+    if bus_url():
         more += SEPARATE_ENGINE.format(engine=command("run_engine"))
     return BANNER.format(first=_first_page(address), address=address, more=more)
 

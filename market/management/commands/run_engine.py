@@ -25,7 +25,7 @@ from redis.asyncio import Redis
 
 from core import clock, process
 from core.background import cancel_and_wait, first_done
-from core.database import UNANSWERED
+from core.database import UNANSWERED, database
 from core.deadlines import patient
 from core.events.event_feed import EVENT_METRICS
 from core.events.event_feed import feed as control_events
@@ -138,12 +138,8 @@ class EngineHealth(Collector):
 
 def ask_database() -> bool:
     """Whether it takes no writes, as a standby."""
-    setting = "current_setting('transaction_read_only')" if connection.vendor == "postgresql" else "'off'"
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {setting}")  # noqa: S608 - names of our own
-            (is_read_only,) = cursor.fetchone()
-        return bool(is_read_only == "on")
+        return database().takes_no_writes()
     except DatabaseError:
         connection.close()
         raise
@@ -168,7 +164,7 @@ class Command(BaseCommand):
     requires_system_checks = "__all__"
 
     def handle(self, **options: Any) -> None:
-        if not settings.REDIS_URL:
+        if not bus_url():
             raise CommandError(
                 "The web processes hear of the market over Redis: set REDIS_URL. "
                 f"Without it `{command('serve')}` runs the engine itself."

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.key_text import is_well_formed, prefix_of
+from core.database import fetch
 from instruments.models import Instrument
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
@@ -82,10 +83,6 @@ def test_command_revokes_no_ingest_key_by_another_prefix(prefix: str) -> None:
 @pytest.mark.django_db
 def test_secret_is_nowhere_in_the_database() -> None:
     _, secret = issue_ingest_key("desk", by="test")
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM market_ingestkey")
-        rows = str(cursor.fetchall())
-        cursor.execute("SELECT * FROM accounts_controlevent")
-        rows += str(cursor.fetchall())
+    rows = str([fetch("SELECT * FROM market_ingestkey"), fetch("SELECT * FROM accounts_controlevent")])
     assert prefix_of(secret, LEAD) in rows
     assert secret[len(prefix_of(secret, LEAD)) :] not in rows

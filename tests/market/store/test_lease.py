@@ -21,6 +21,7 @@ from django.db import OperationalError, connection
 from django.db.models import F
 
 from core.clock import machine_ms
+from core.database import database
 from core.threads import in_thread
 from market.engine import writer
 from market.engine.engine import Engine
@@ -39,7 +40,6 @@ from market.store.lease import (
     Lease,
     LeaseLost,
     clock_of_writer_s,
-    database_now,
     name_of,
 )
 from tests.databases.queries import around_statements, count_queries
@@ -55,7 +55,7 @@ ELSEWHERE = "another-host:1:abc"
 
 
 def make_state(writer: str = ELSEWHERE, silent: timedelta = timedelta()) -> None:
-    beat_at = database_now() - silent
+    beat_at = database().now() - silent
     EngineState.objects.create(pk=1, writer=writer, beats=7, beat_at=beat_at, epoch="e1", position=41)
 
 
@@ -218,13 +218,13 @@ def test_writer_that_lives_is_not_taken_for_gone_because_the_clock_was_set() -> 
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[PrivatePostgres]:
+def postgres(tmp_path: Path) -> Iterator[PrivatePostgres]:
     made = PrivatePostgres(tmp_path)
     with made.running(), in_place(made.url):
         yield made
 
 
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("postgres")
 def test_writer_in_a_shared_database_is_watched_however_long_it_was_silent() -> None:
     """A stand-in that starts right after an outage of the database knows nothing of that."""
     make_state(silent=2 * LONG_GONE)
@@ -348,11 +348,11 @@ def vanished(url: str, **environment: str) -> Iterator[None]:
         process.kill()
 
 
-def test_what_a_vanished_process_held_is_free_again(database: PrivatePostgres) -> None:
+def test_what_a_vanished_process_held_is_free_again(postgres: PrivatePostgres) -> None:
     EngineState.objects.create(pk=1, writer="another-host:1:abc")
     with (
-        vanished(database.url, DATABASE_IDLE_TRANSACTION_S="1"),
-        psycopg.connect(database.url, autocommit=True) as other,
+        vanished(postgres.url, DATABASE_IDLE_TRANSACTION_S="1"),
+        psycopg.connect(postgres.url, autocommit=True) as other,
     ):
         other.execute(f"SET lock_timeout = '{PATIENCE_S:.0f}s'")
         other.execute("UPDATE market_enginestate SET beats = 8 WHERE id = 1")
@@ -360,9 +360,9 @@ def test_what_a_vanished_process_held_is_free_again(database: PrivatePostgres) -
     assert EngineState.objects.get().beats == 8
 
 
-def test_stand_in_waits_for_nobody_who_holds_the_lease_of_the_gone(database: PrivatePostgres) -> None:
+def test_stand_in_waits_for_nobody_who_holds_the_lease_of_the_gone(postgres: PrivatePostgres) -> None:
     EngineState.objects.create(pk=1, writer="")
-    with psycopg.connect(database.url) as gone:
+    with psycopg.connect(postgres.url) as gone:
         gone.execute(LOCK)
         with count_queries() as asked:
             assert Lease().take() is None
@@ -371,7 +371,7 @@ def test_stand_in_waits_for_nobody_who_holds_the_lease_of_the_gone(database: Pri
     assert Lease().take() is not None
 
 
-def test_stand_in_that_watches_a_living_writer_locks_nothing(database: PrivatePostgres) -> None:
+def test_stand_in_that_watches_a_living_writer_locks_nothing(postgres: PrivatePostgres) -> None:
     writer, stand_in = Lease(), Lease()
     assert writer.take() is not None
     with count_queries() as asked:

@@ -13,6 +13,7 @@ from instruments.models import Instrument
 from market.models import Candle
 from market.prices.candles import PriceBar
 from market.store import candle_rows
+from market.store.databases import market_tables
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.postgresql import ask, in_place
 from tests.market.ticking import ms
@@ -36,15 +37,15 @@ def tables() -> list[str]:
 
 
 def test_month_and_the_two_after_it_are_made_ahead_and_once() -> None:
-    assert candle_rows.ensure_months(NOON) == [NOVEMBER, DECEMBER, JANUARY]
-    assert candle_rows.made() == [NOVEMBER, DECEMBER, JANUARY]
-    assert candle_rows.ensure_months(DECEMBER) == [FEBRUARY]
+    assert market_tables().ensure_months(NOON) == [NOVEMBER, DECEMBER, JANUARY]
+    assert market_tables().months() == [NOVEMBER, DECEMBER, JANUARY]
+    assert market_tables().ensure_months(DECEMBER) == [FEBRUARY]
 
 
 def test_writing_makes_the_months_it_needs_from_midnight_on_in_utc() -> None:
     instrument = make_instrument()
     candle_rows.write_candles(row(instrument, at) for at in ("2026-11-30T23:59", "2026-12-01T00:00"))
-    assert (tables(), candle_rows.made()) == ([IN_NOVEMBER, IN_DECEMBER], [NOVEMBER, DECEMBER])
+    assert (tables(), market_tables().months()) == ([IN_NOVEMBER, IN_DECEMBER], [NOVEMBER, DECEMBER])
 
 
 def test_waiting_candles_move_when_their_month_is_made() -> None:
@@ -53,9 +54,9 @@ def test_waiting_candles_move_when_their_month_is_made() -> None:
         make_candle(instrument, opened_at=opened_at)
     before = list(Candle.objects.order_by("opened_at").values())
     assert tables() == [NO_MONTH] * 3
-    candle_rows.make_months([NOON])
+    market_tables().make_months([NOON])
     assert tables() == [NO_MONTH, IN_NOVEMBER, NO_MONTH]
-    assert datetime(2024, 2, 1, tzinfo=UTC) in candle_rows.ensure_months(NOON)
+    assert datetime(2024, 2, 1, tzinfo=UTC) in market_tables().ensure_months(NOON)
     assert tables() == ["market_candle_1m_2024_02", IN_NOVEMBER, IN_DECEMBER]
     assert list(Candle.objects.order_by("opened_at").values()) == before
 
@@ -63,7 +64,7 @@ def test_waiting_candles_move_when_their_month_is_made() -> None:
 @pytest.mark.parametrize("timeframe", ["5m", "1d"])
 def test_coarser_candles_share_a_table(timeframe: str) -> None:
     candle_rows.write_candles([row(make_instrument(), "2026-11-18T00:00", timeframe)])
-    assert (tables(), candle_rows.made()) == ([COARSE], [])
+    assert (tables(), market_tables().months()) == ([COARSE], [])
 
 
 def test_month_of_a_write_that_was_rolled_back_is_made_again() -> None:
@@ -91,7 +92,7 @@ def test_two_processes_make_the_same_months_at_once(on_postgresql: str) -> None:
         with in_place(on_postgresql):
             for year in (2020, 2021, 2022):
                 ready.wait()
-                made.extend(candle_rows.ensure_months(datetime(year, 5, 1, tzinfo=UTC)))
+                made.extend(market_tables().ensure_months(datetime(year, 5, 1, tzinfo=UTC)))
 
     makers = [threading.Thread(target=make) for _ in range(2)]
     for maker in makers:
@@ -100,7 +101,7 @@ def test_two_processes_make_the_same_months_at_once(on_postgresql: str) -> None:
         maker.join(PATIENCE_S)
         assert not maker.is_alive()
 
-    assert sorted(made) == candle_rows.made()
+    assert sorted(made) == market_tables().months()
     assert len(made) == 9
 
 
@@ -110,12 +111,12 @@ def test_candle_is_kept_while_a_backup_hinders_making_its_month(on_postgresql: s
         backup.execute(f"LOCK TABLE {NO_MONTH} IN ACCESS SHARE MODE")
         candle_rows.write_candles(rows)
     assert tables() == [NO_MONTH]
-    candle_rows.ensure_months(NOON)
+    market_tables().ensure_months(NOON)
     assert tables() == [IN_NOVEMBER]
     # A month that is there is waited for by nobody.
     with psycopg.connect(on_postgresql) as backup:
         backup.execute(f"LOCK TABLE {NO_MONTH} IN ACCESS SHARE MODE")
-        assert candle_rows.make_months([NOON]) == []
+        assert market_tables().make_months([NOON]) == []
 
 
 def test_candle_that_is_there_already_is_not_written_again() -> None:
@@ -128,7 +129,7 @@ def test_candle_that_is_there_already_is_not_written_again() -> None:
 
 def test_last_candles_come_from_the_indexes_in_order() -> None:
     instrument = make_instrument()
-    candle_rows.make_months(
+    market_tables().make_months(
         datetime(year, month, 1, tzinfo=UTC) for year in (2025, 2026) for month in range(1, 13)
     )
     newest = Candle.objects.filter(instrument=instrument, timeframe="1m").order_by("-opened_at")[:500]
@@ -143,14 +144,14 @@ def test_last_candles_come_from_the_indexes_in_order() -> None:
 
 
 def test_coarser_candles_are_looked_for_in_their_table_alone() -> None:
-    candle_rows.ensure_months(NOON)
+    market_tables().ensure_months(NOON)
     plan = Candle.objects.filter(timeframe="1h").order_by("-opened_at").explain()
     assert COARSE in plan
     assert "market_candle_1m" not in plan
 
 
 def test_later_migration_reaches_every_month() -> None:
-    candle_rows.make_months([NOVEMBER])
+    market_tables().make_months([NOVEMBER])
     field = models.IntegerField(null=True)
     field.set_attributes_from_name("ticks")
     check = models.CheckConstraint(name="candle_is_traded", condition=models.Q(volume__gt=0))
@@ -160,7 +161,7 @@ def test_later_migration_reaches_every_month() -> None:
             editor.add_field(Candle, field)
             editor.add_constraint(Candle, check)
             editor.add_index(Candle, index)
-        candle_rows.make_months([DECEMBER])
+        market_tables().make_months([DECEMBER])
 
         for table in (IN_NOVEMBER, IN_DECEMBER, NO_MONTH, COARSE):
             columns = ask("SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass", table)

@@ -17,7 +17,7 @@ from instruments.models import Instrument
 from market.models import Candle, UnfinishedImport
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.history import KEPT
-from market.store import candle_rows, retention
+from market.store import candle_rows, market_tables, retention
 from tests.factories import NOON, make_instrument
 from tests.market.ticking import HOUR_MS, NOON_MS, ms
 from tests.patience import PATIENCE_S
@@ -184,7 +184,7 @@ class TestByTheMonth:
         write(instrument, "2026-09-05T00:00", "2026-10-31T23:59", "2026-11-17T00:00")
         write_last(instrument)
         assert list(retention.steps(NOON)) == [("1m", 1), ("1m", 1)]
-        assert candle_rows.made() == [datetime.fromisoformat("2026-11-01T00:00Z")]
+        assert market_tables().months() == [datetime.fromisoformat("2026-11-01T00:00Z")]
 
     def test_month_that_is_too_old_in_part_stays_with_the_rest(self) -> None:
         instrument = make_instrument()
@@ -210,7 +210,7 @@ class TestByTheMonth:
         write(instrument, "2019-05-05T00:00")
         assert older() == ["2019-05-05T00:00"]
         assert drop_old(NOON) == {"1m": 1}
-        assert candle_rows.made() == [datetime.fromisoformat("2026-11-01T00:00Z")]
+        assert market_tables().months() == [datetime.fromisoformat("2026-11-01T00:00Z")]
 
     def test_candle_that_waits_for_its_month_goes_too(self) -> None:
         """A backup may have hindered making the month, or an older version wrote it."""

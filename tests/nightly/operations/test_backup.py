@@ -23,7 +23,7 @@ from core.events.outbox import ControlEvent
 from core.process import UNFINISHED
 from market.models import Candle, EngineState
 from market.push.keys import issue_ingest_key
-from market.store import candle_rows
+from market.store import market_tables
 from operations.copying import copies, tables
 from operations.copying.databases import open_url
 from signals_feed.ledger.verify import verify
@@ -96,7 +96,7 @@ def test_nothing_goes_on_from_numbers_that_may_be_given_again(
 
 def test_months_are_made_for_their_candles(backup: Callable[[str], Path], new_database: New) -> None:
     with restored(new_database, "postgresql", backup("sqlite")):
-        assert NOON.replace(day=1, hour=0) in candle_rows.made()
+        assert NOON.replace(day=1, hour=0) in market_tables().months()
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM market_candle_1m_rest")
             assert cursor.fetchone() == (0,)

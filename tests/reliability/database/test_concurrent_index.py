@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.state import ProjectState
 
+from core.database import ask
 from core.schema import ConcurrentIndex
 from tests.core.schema.tables import INDEX, INDEX_NAME, TABLE, apply, drop_table, make_table
 from tests.patience import PATIENCE_S, wait_until
@@ -64,9 +65,7 @@ def test_an_index_is_built_without_blocking_writers_and_rebuilt_after_an_interru
                 cursor.execute("SET search_path = public, neighbour")
             for _ in ("broken off before", "not recorded before"):
                 apply(state, ConcurrentIndex("indexed", INDEX))
-            with connection.cursor() as cursor:
-                cursor.execute("SHOW lock_timeout")
-                told.append(cursor.fetchone()[0])
+            told.append(ask("SHOW lock_timeout"))
 
     with psycopg.connect(url, autocommit=True) as other:
         for statement in NEIGHBOUR:

@@ -11,6 +11,7 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
+from core.database import ask
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
@@ -145,9 +146,7 @@ def is_waited_for() -> bool:
     """SQLite has one writer, and shows nobody who waits for it."""
     if connection.vendor == "sqlite":
         return True
-    with connection.cursor() as cursor:
-        cursor.execute(WAITING)
-        return bool(cursor.fetchone()[0])
+    return bool(ask(WAITING))
 
 
 def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others() -> None:

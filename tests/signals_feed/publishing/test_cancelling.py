@@ -12,9 +12,9 @@ from decimal import Decimal
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from core.database import database
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from signals_feed.ledger.ledger import CLOCK
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import SignalNotActive, cancel
 from tests.databases.queries import count_queries
@@ -58,7 +58,7 @@ def test_cancellation_by_the_present_rules_is_dated_once_its_turn_has_come() -> 
     signal = make_waiting(instrument=make_instrument())
     with count_queries() as asked:
         cancel(signal, reason="x", by="a")
-    first = next(number for number, sql in enumerate(asked) if sql == CLOCK[connection.vendor])
+    first = next(number for number, sql in enumerate(asked) if sql == database().clock)
     # In SQLite the transaction begins with the turn.
     assert connection.vendor == "sqlite" or any("pg_advisory_xact_lock" in sql for sql in asked[:first])
 

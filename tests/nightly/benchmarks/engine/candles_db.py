@@ -56,14 +56,12 @@ def main() -> None:
 
 def measure(ids: list[int]) -> Rates:
     """In turns, so that neither finds a fuller database or a busier machine than the other."""
-    from django.db import connection
 
     from core.times import moment
-    from market.store.candle_rows import make_months, write_candles
+    from market.store import market_tables, write_candles
 
-    if connection.vendor == "postgresql":
-        # A year to either side, so that nobody makes a month meanwhile.
-        make_months(moment(START_MS + day * 86_400_000) for day in range(-366, 366))
+    # A year to either side, so that nobody makes a month meanwhile.
+    market_tables().make_months(moment(START_MS + day * 86_400_000) for day in range(-366, 366))
     rates: Rates = {}
     days = count()
     with_checkpoints = checkpointing(ids)
