@@ -4,7 +4,9 @@ While the service is down no past is made: the engine fills that gap at its star
 had been sent.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from django.conf import settings
 from django.db import OperationalError, transaction
@@ -42,7 +44,29 @@ from market.store import (
 )
 from signals_feed.publishing import end_signals
 
-from .progress import Progress
+# What the command that loads the demo prints as it goes.
+Progress = Callable[[str], None]
+
+
+class Writable(Protocol):
+    """Standard output, as a command has it."""
+
+    def write(self, text: str, *, ending: str) -> object: ...
+    def flush(self) -> None: ...
+    def isatty(self) -> bool: ...
+
+
+def line_on(out: Writable) -> Progress:
+    """On a terminal one line that changes, elsewhere a line for each step."""
+
+    def write(text: str) -> None:
+        if out.isatty():
+            out.write(f"\r\033[K{text}", ending="")
+        else:
+            out.write(text, ending="\n")
+        out.flush()
+
+    return write
 
 
 def seed_recent(now_ms: int, progress: Progress) -> None:

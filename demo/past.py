@@ -32,7 +32,7 @@ from market.models import UnfinishedPast
 from market.simulated_past import older_flows, older_rows
 from market.store import is_alive, own_name, prepared_batches, write_flows, write_prepared
 
-from .progress import Progress
+from .market import Progress
 
 # Making the past of one instrument takes a second or a few. Whether a process elsewhere that needs longer
 # is gone cannot be known; one that lives here may be slow, because it stands behind all others.

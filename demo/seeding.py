@@ -38,10 +38,9 @@ from signals_feed.models import LIFETIME, Signal, SignalQuerySet
 from signals_feed.publishing import enter_feed, remove_demo
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
-from .market import priced_by_demo, remove_market, seed_recent, simulated_since
+from .market import Progress, priced_by_demo, remove_market, seed_recent, simulated_since
 from .past import LOOK_S, announce_makers, claim, make_pasts
 from .people import PUBLISHERS, hold_demo, seed_people
-from .progress import Progress
 
 # The instruments of the demo: those that are shipped, and one that clients can test with.
 TEST_NAME = "Test instrument"

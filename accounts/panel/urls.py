@@ -4,8 +4,7 @@ from django.views.generic import RedirectView
 from accounts.login.sessions import page_token
 
 from .account import account, events, export
-from .first_run import first_run
-from .keys import keys, revoke, roll
+from .keys import first_run, keys, revoke, roll
 from .usage import close, end_session, streams, tier, usage, withdraw
 
 urlpatterns = [

@@ -24,9 +24,9 @@ from core.process import (
 )
 from core.program import command
 from demo.login import fresh_link
+from demo.market import line_on
 from demo.past import DemoMakers
 from demo.people import demo_keys
-from demo.progress import line_on
 from demo.seeding import begin, is_there, makers_needed, remove
 from instruments.models import Instrument
 from market.runtime import bus_url, market

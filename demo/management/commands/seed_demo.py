@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.database import UNANSWERED
 from demo import seeding as demo
+from demo.market import line_on
 from demo.past import LATER
-from demo.progress import line_on
 
 
 class Command(BaseCommand):

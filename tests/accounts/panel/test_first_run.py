@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Account, ApiKey, Usage
-from accounts.panel.first_run import first_run_of
+from accounts.panel.keys import FirstRun, first_run_of
 from tests.accounts.browser import logged_in
 from tests.factories import NOON, make_account, make_key
 
@@ -41,11 +41,11 @@ def test_each_step_is_ticked_by_what_happened_to_this_account(account: Account) 
     make_key(other)
     call(other)
     stream(other)
-    assert first_run_of(account) == (False, False, False)
+    assert first_run_of(account) == FirstRun(False, False, False)
     make_key(account)
-    assert first_run_of(account) == (True, False, False)
+    assert first_run_of(account) == FirstRun(True, False, False)
     call(account)
-    assert first_run_of(account) == (True, True, False)
+    assert first_run_of(account) == FirstRun(True, True, False)
     # An ended key counts.
     account.keys.update(revoked_at=timezone.now())
     assert first_run_of(account).done == 2
