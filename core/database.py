@@ -4,7 +4,6 @@ compiled once."""
 from datetime import datetime
 from typing import Any, TypeVar
 
-import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.models import F, Manager, Model, QuerySet
 from django.db.models.functions import Now
@@ -40,11 +39,6 @@ class OnPostgresql:
     clock = "SELECT CLOCK_TIMESTAMP()"
     key_share = "FOR KEY SHARE"
     written_now = Now
-
-    def connect_once(self) -> None:
-        """Past the pool, which would only say that it waited in vain. Raises psycopg.Error."""
-        wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-        psycopg.connect(**wishes).close()
 
     def now(self) -> datetime:
         """Of the one clock that all machines have in common."""
@@ -87,7 +81,7 @@ class OnSqlite:
     def need_nothing(self, *_: Any, **__: Any) -> None:
         """Its writer is alone, and a transaction that reads sees one state by itself."""
 
-    connect_once = lock = wait_for_others = see_one_state = need_nothing
+    lock = wait_for_others = see_one_state = need_nothing
 
 
 def database() -> OnPostgresql | OnSqlite:

@@ -16,11 +16,11 @@ from django.db.utils import InternalError, OperationalError, ProgrammingError
 
 from config.environment import env
 from config.installation import prepare, refuse_lost_secret, require_data, require_database
-from core.database import database
 from core.process import (
     LET_IT_OWN,
     NAME_THE_PRIMARY,
     TAKES_NO_WRITES,
+    connect_once,
     first_line,
     is_damaged,
     restore_in_its_place,
@@ -117,7 +117,7 @@ def _explain_sqlite(text: str) -> str | None:
 def _asked_directly() -> str:
     """Why the database refuses connections, for example a wrong password; the pool reports only a timeout."""
     try:
-        database().connect_once()
+        connect_once()
     except psycopg.Error as error:
         return first_line(error)
     return ""

@@ -17,6 +17,7 @@ from core.process import (
     LET_IT_OWN,
     NAME_THE_PRIMARY,
     TAKES_NO_WRITES,
+    connect_once,
     is_damaged,
     is_unfinished,
     pending_migrations,
@@ -103,7 +104,7 @@ def check_database() -> Iterator[Diagnosis]:
         yield warn(DATABASE, f"There is no database at {_place()} yet.", f"`{command('serve')}` makes it.")
         return
     try:
-        database().connect_once()
+        connect_once()
         # Reads the database, because a damaged SQLite file opens like any other.
         unfinished = is_unfinished()
     except NotSupportedError as error:
