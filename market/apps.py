@@ -23,7 +23,7 @@ class MarketConfig(AppConfig):
         from accounts.models import User
         from accounts.own_data import account_data
         from accounts.signals import account_deleted, powers_given, role_changed, sample_wanted
-        from core.known_rules import known_rules
+        from core.version import known_rules
 
         from . import own_prices
         from .push.keys import revoke_all_of

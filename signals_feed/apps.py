@@ -46,7 +46,7 @@ class SignalsFeedConfig(AppConfig):
         )
 
     def connect_market(self) -> None:
-        from core.known_rules import known_rules
+        from core.version import known_rules
         from market.own_prices import price_right_granted
         from market.runtime import market
         from market.streams.consumer import all_streams

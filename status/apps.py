@@ -5,7 +5,7 @@ class StatusConfig(AppConfig):
     name = "status"
 
     def ready(self) -> None:
-        from core.known_rules import known_rules
+        from core.version import known_rules
 
         from .models import ProcessReport
 

@@ -13,7 +13,7 @@ from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
-from core.known_rules import known_rules
+from core.version import known_rules
 from serving.findings import STOPPED
 
 

@@ -17,8 +17,8 @@ from django.db.models import F
 
 from core import clock
 from core.database import database, fetch
-from core.known_rules import known_rules
 from core.times import moment
+from core.version import known_rules
 from market.models import EngineState
 from market.prices.records import JournalPosition
 

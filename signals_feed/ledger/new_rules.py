@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Max
 from django.utils import timezone
 
-from core.known_rules import known_rules
+from core.version import known_rules
 from signals_feed.models import RulesBegun, Signal
 from signals_feed.record import RULES
 

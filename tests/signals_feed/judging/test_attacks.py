@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from core.known_rules import known_rules
 from core.threads import in_thread
+from core.version import known_rules
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.prices.records import Tick

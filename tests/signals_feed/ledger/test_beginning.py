@@ -8,7 +8,7 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from core.known_rules import known_rules
+from core.version import known_rules
 from market.models import EngineState
 from market.store.lease import own_name
 from signals_feed.ledger.new_rules import begin_when_known, have_begun

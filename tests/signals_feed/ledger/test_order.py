@@ -19,7 +19,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Account, User
-from core.known_rules import known_rules
+from core.version import known_rules
 from signals_feed.contradictions import WRITTEN_WITHIN_MS
 from signals_feed.exits import Tick
 from signals_feed.judge import Verdict, judge

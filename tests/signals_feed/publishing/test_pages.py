@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from django.test import Client
 
 from accounts.models import User
-from core.known_rules import known_rules
+from core.version import known_rules
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime as market

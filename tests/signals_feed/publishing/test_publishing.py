@@ -19,7 +19,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from accounts.models import Account, User
-from core.known_rules import known_rules
+from core.version import known_rules
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, WithheldSource
 from market import runtime
