@@ -256,7 +256,7 @@ class Members:
 class OnSqlite:
     """A trigger holds its condition and its refusal itself."""
 
-    makes_tables_anew = True
+    recreates_tables = True
     columns = "SELECT t.name, c.name FROM sqlite_master t, PRAGMA_TABLE_INFO(t.name) c"
     standing = "SELECT sql FROM sqlite_master WHERE type = 'trigger'"
     drop = "DROP TRIGGER IF EXISTS {0.name}"
@@ -296,7 +296,7 @@ class OnSqlite:
 class OnPostgresql:
     """A trigger calls a function of its own."""
 
-    makes_tables_anew = False
+    recreates_tables = False
     columns = (
         "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
         " WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped"
@@ -405,7 +405,7 @@ def take_down_triggers(using: str = "default") -> None:
 
 def make_way(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
     """Before each migrate that has something to do."""
-    if plan and kind_of(using).makes_tables_anew:
+    if plan and kind_of(using).recreates_tables:
         take_down_triggers(using)
 
 

@@ -22,7 +22,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return SimpleNamespace(close=lambda: None)
 
     known = SimpleNamespace(vendor="postgresql", get_connection_params=dict)
-    monkeypatch.setattr("core.database.connection", known)
+    monkeypatch.setattr(process, "connection", known)
     monkeypatch.setattr(psycopg, "connect", connect)
     monkeypatch.setattr(process, "RETRY_S", 0.0)
     return said
