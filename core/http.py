@@ -15,8 +15,7 @@ import httpx2
 
 PLAIN = frozenset(("",))
 CODINGS = frozenset(("gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz"))
-LONGEST_QUOTED = 40
-LONGEST_QUOTED = 200
+LONGEST_CODING, LONGEST_QUOTED = 40, 200
 
 
 class HttpFailed(Exception):
@@ -73,7 +72,7 @@ async def read_raw(response: httpx2.Response, most: int, *, encodings: Container
     """The body stays packed, where its encoding is among those that are accepted."""
     found = encoding(response)
     if found not in encodings:
-        raise BodyRefused(f"the answer is packed in a way that was not asked for ({found[:LONGEST_QUOTED]})")
+        raise BodyRefused(f"the answer is packed in a way that was not asked for ({found[:LONGEST_CODING]})")
     body = bytearray()
     async for piece in response.aiter_raw():
         body += piece

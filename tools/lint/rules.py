@@ -189,6 +189,18 @@ def is_name(product: Product, text: object) -> bool:
     return any(".".join(parts[:length]) in product.modules for length in range(2, len(parts) + 1))
 
 
+def constants(product: Product) -> Iterator[str]:
+    """Give one of them another name: the second value under a name hides the first"""
+    for module in product.modules.values():
+        seen = set[str]()
+        for node in module.tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            for name in (each.id for each in targets if isinstance(each, ast.Name)):
+                if name.isupper() and name in seen:
+                    yield f"{module.path}:{node.lineno} {name}"
+                seen.add(name)
+
+
 def encoding(product: Product) -> Iterator[str]:
     """No number that is served has an exponent: let core.plain_json encode it, or say why in SPELLED_OUT"""
     for path, text in product.texts.items():
@@ -250,6 +262,6 @@ def private_names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 OF_ROOMS: tuple[Rule, ...] = (order_of_rooms, order_of_parts, doors, circles, purity, late_imports)
-OF_ROOMS += (names_in_strings, encoding, environment)
+OF_ROOMS += (names_in_strings, constants, encoding, environment)
 OF_PROGRAMS: tuple[Rule, ...] = (environment,)
 OF_TESTS: tuple[Rule, ...] = (private_names,)

@@ -77,14 +77,18 @@ async def test_a_packed_feed_stays_packed_here(server: FeedServer, name: str, is
     assert (found.body, found.is_packed) == (body, is_packed)
 
 
-@pytest.mark.parametrize("names", ["gzip, gzip", "gzip, gzip, gzip", "deflate", "br"])
+@pytest.mark.parametrize(
+    "names", ["gzip, gzip", "gzip, gzip, gzip", "deflate", "br", ", ".join(["gzip"] * 12)]
+)
 async def test_another_packing_is_refused_unread(server: FeedServer, names: str) -> None:
     # A name of a file that has no end: no byte ever comes out.
     body = GZIP_WITH_A_NAME + b"a" * 1_000_000
     for _ in names.split(", ")[1:]:
         body = gzip.compress(body)
     server.paths["/feed"] = reply(body, Content_Encoding=names)
-    assert await refused(fetch(server)) == f"the answer is packed in a way that was not asked for ({names})"
+    assert (
+        await refused(fetch(server)) == f"the answer is packed in a way that was not asked for ({names[:40]})"
+    )
 
 
 async def test_others_have_the_loop_between_two_chunks_that_came_together() -> None:

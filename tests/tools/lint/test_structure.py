@@ -31,6 +31,7 @@ REFUSED: list[tuple[Rule, dict[str, str]]] = [
     (rules.late_imports, {"core/a.py": "def f():\n  import httpx"}),
     (rules.names_in_strings, {"core/a.py": "x = 'core.b.C'", "core/b.py": ""}),
     (rules.order_of_rooms, {"core/a.py": "from tests.factories import make_key"}),
+    (rules.constants, {"core/a.py": "MOST = 40\nMOST = 200"}),
     (rules.encoding, {"news/api.py": "from django.http import HttpResponse\nx = json.dumps(1)"}),
     (rules.encoding, {"news/api.py": "JsonResponse({})"}),
     (rules.private_names, {"tests/a.py": "cache._known"}),
@@ -56,6 +57,7 @@ ALLOWED: list[tuple[Rule, dict[str, str]]] = [
     ),
     (rules.late_imports, {"core/a.py": "def f():\n  import pyarrow.parquet"}),
     (rules.names_in_strings, {"core/a.py": "x = 'core.none', 'example.com'", "core/apps.py": "x = 'core.a'"}),
+    (rules.constants, {"core/a.py": "MOST = {}\nMOST['a'] = 1\nMOST |= {}\n__all__ = []"}),
     (rules.encoding, {"news/language/a.py": "json.dumps(1)"}),
     (rules.private_names, {"tests/a.py": "self._known; super()._known(); row._meta; x.__class__; x._commit"}),
 ]
