@@ -33,9 +33,10 @@ FILES = {path.relative_to(ROOT).as_posix() for place in PLACES for path in (ROOT
 )
 def test_every_file_that_is_named_is_there(page: str, name: str) -> None:
     end = "" if name.endswith("/") else "$"
-    # On the page of a room, a name without a folder is that of a file of this room.
-    room = page.removesuffix("README.md") if "/" not in name and not page.startswith("docs/") else ""
-    files = [file for file in FILES if file.startswith(room) or "/" not in file]
+    # On the page of a room, a name belongs to this room, unless it begins at the root of the repository.
+    is_of_room = page in ROOM_PAGES.values() and name.partition("/")[0] not in {*PLACES, "manage.py"}
+    room = page.removesuffix("README.md") if is_of_room else ""
+    files = [file for file in FILES if file.startswith(room)]
     assert any(re.search(rf"/{re.escape(name)}{end}", f"/{file}") for file in files)
 
 
