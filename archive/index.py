@@ -152,7 +152,7 @@ async def in_archive_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwar
 
 
 def do_later(act: Callable[[], object]) -> None:
-    """In a thread of its own; the caller does not wait."""
+    """In a thread of the archive; the caller does not wait."""
     _pool.submit(act)
 
 

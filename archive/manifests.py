@@ -85,7 +85,7 @@ class ManifestFile(msgspec.Struct):
     sha256: Annotated[str, Meta(description="Of the file's bytes.")]
     bytes: Annotated[int, Meta(description="Size of the file.")]
     rows: Annotated[int, Meta(description="Ticks or candles.")]
-    # It must not be passed on if one of them must not be.
+    # The file is not passed on if one of them must not be.
     sources: Annotated[list[str], Meta(description="The sources whose data it holds.")]
 
 

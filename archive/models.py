@@ -29,7 +29,7 @@ class Installation(models.Model):
     name = models.CharField(max_length=32, default=new_name)
     began_at = models.DateTimeField(default=timezone.now)
     is_in_archive = models.BooleanField(default=False)
-    """Whether the archive contains its own name: from then on, an archive without it is another one."""
+    """Whether the archive contains this name: from then on, an archive without it is another one."""
 
     objects = InstallationQuerySet.as_manager()
 

@@ -89,7 +89,8 @@ SOCKETS = [
 
 class SocketRouter(URLRouter):  # type: ignore[misc]
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
-        """As in Channels, but not a coroutine, which would stay in memory as long as the socket."""
+        """As in Channels, but not a coroutine, which would stay in memory as long as the socket. No path has
+        arguments, so `url_route` is not set."""
         path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
         route = next(each for each in self.routes if each.pattern.match(path))
         answer: Awaitable[None] = route.callback(scope, receive, send)

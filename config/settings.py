@@ -169,9 +169,9 @@ CACHES = {
 
 REDIS_URL = env.text("REDIS_URL")
 REDIS_PREFIX = env.text("REDIS_PREFIX")
-# A Redis of its own for the market's ticks, and a replica of it from which the processes here read.
 # Only wake-ups between processes: ticks never pass it, and the outbox has what it loses.
 CHANNEL_LAYERS = {"default": channel_layer(REDIS_URL, REDIS_PREFIX, within_s=0.5 * DEADLINES_TIMES)}
+# A Redis of its own for the market's ticks, and a replica of it from which the processes here read.
 BUS_REDIS_URL, BUS_REPLICA_URL = env.text("BUS_REDIS_URL"), env.text("BUS_REPLICA_URL")
 if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
     raise ImproperlyConfigured("BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.")

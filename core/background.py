@@ -85,7 +85,7 @@ Wait = float | Callable[[], Awaitable[object]]
 
 
 def scattered(seconds: float) -> Wait:
-    """The longest random pause, so that processes started together do not act at once."""
+    """A random pause of at most `seconds`, so that processes started together do not act at once."""
     return lambda: asyncio.sleep(seconds * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
 
 

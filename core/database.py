@@ -76,6 +76,7 @@ class OnSqlite:
         return timezone.now()
 
     def takes_no_writes(self) -> bool:
+        """Asked all the same, because a file that cannot be read is a fault."""
         return bool(ask("SELECT 0"))
 
     def need_nothing(self, *_: Any, **__: Any) -> None:

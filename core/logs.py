@@ -196,7 +196,8 @@ REFUSALS = "django.security."
 
 
 class ReasonOfRefusal(logging.Handler):
-    """Drops Django's own line about such a page, sometimes an error: strangers could cause any number."""
+    """Takes the reason from Django's own line about such a page and drops the line, which may be an error:
+    strangers could cause any number."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

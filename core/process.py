@@ -64,7 +64,7 @@ PASSES = (
 
 
 def connect_once() -> None:
-    """Bypasses the pool, which reports only a timeout. Raises psycopg.Error. SQLite has none."""
+    """Bypasses the pool, which reports only a timeout. Raises psycopg.Error. Does nothing on SQLite."""
     if connection.vendor != "postgresql":
         return
     wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}

@@ -29,7 +29,7 @@ def may_be_passed_on(feeds: Iterable[str], withheld: Collection[str]) -> bool:
 
 
 def is_covered(feed: str, withheld: str) -> bool:
-    """A grant for ticks of any key covers a withheld key too."""
+    """A feed that takes the ticks of any key takes those of a withheld key too."""
     return feed == withheld or feed.startswith(f"{withheld}:") or withheld.startswith(f"{feed}:")
 
 

@@ -63,10 +63,9 @@ class MarketConfig(AppConfig):
         all_streams.extend(STREAMS)
 
     def register_metrics(self) -> None:
-        from market.metrics import StreamMetrics
         from serving.metrics.worker_link import process_metrics
 
-        from .metrics import MarketMetrics, ProcessMarketMetrics
+        from .metrics import MarketMetrics, ProcessMarketMetrics, StreamMetrics
         from .runtime import status
 
         REGISTRY.register(ProcessMarketMetrics())

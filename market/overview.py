@@ -15,7 +15,7 @@ from .engine.admission import is_of
 from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
 from .prices.history import DayStatistics
 
-# The engine reports each second; after this long it has ended, or its reports do not arrive.
+# The engine reports each second; after this long without a report, it has ended or its reports do not arrive.
 GONE_MS = 5_000
 
 

@@ -56,7 +56,7 @@ SHOWN_FIRST = ("EURUSD", "BTCUSD")
 
 
 def bus_url() -> str:
-    """Of the Redis that takes ticks and hands them on; empty where the engine is part of the one process."""
+    """Of the Redis that takes ticks and passes them on; empty where the engine is part of the one process."""
     return settings.BUS_REDIS_URL or settings.REDIS_URL
 
 

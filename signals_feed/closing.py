@@ -41,7 +41,7 @@ from signals_feed.ledger.ledger import RESULT
 from signals_feed.models import Evidence, Hit, Signal
 from signals_feed.rules import Quoted, SeenExtremes, StoredMinute
 
-# Stored minutes, which judge a signal whose ticks were not watched. A market may be closed for some days.
+# Stored minutes, which judge a signal whose ticks were not watched.
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
@@ -239,9 +239,9 @@ IMPOSSIBLE = (IntegrityError, DataError, ArithmeticError)
 
 class Closer:
     def __init__(
-        self, hold: Callable[[], None], on_written: Callable[[Decision, str], None] = lambda *_: None
+        self, hold: Callable[[], None], on_outcome: Callable[[Decision, str], None] = lambda *_: None
     ) -> None:
-        self._hold, self._on_written = hold, on_written
+        self._hold, self._on_outcome = hold, on_outcome
         self.pending: dict[UUID, Ending] = {}
         self.refused: dict[UUID, Ending] = {}
         """Those that the database refuses."""
@@ -338,4 +338,4 @@ class Closer:
             if is_all and ending.signal in held:
                 self.held[ending.signal] = ending
             elif isinstance(ending, Decision) and (outcome := outcomes.get(ending.signal)):
-                self._on_written(ending, outcome)
+                self._on_outcome(ending, outcome)

@@ -52,7 +52,7 @@ RAREST = 100_000
 
 @register.filter
 def odds(evidence: float) -> str:
-    """The most often that luck alone leads this far."""
+    """Luck alone leads this far at most this often."""
     return UNKNOWN if evidence < 2 else f"1 in {min(int(evidence), RAREST):,}"
 
 

@@ -29,7 +29,7 @@ from transparency.models import SignedCheckpoint
 MOST_CHECKED = 500
 # A result never changes. If it is tampered with, a visitor sees that after this long.
 FRESH_S = 300
-# And this is how soon after a new one, however many come.
+# At most this often after new results, however many come.
 AGAIN_S = 5
 MOST_KEPT, MOST_SIGNALS = 1_000, 20_000
 

@@ -1,6 +1,6 @@
 """Signs a checkpoint soon after the ledger has grown, and only if it extends the last one; a ledger that does
-not is not written to either. Each serving process looks every second. Checks the entries of the ledger, read
-from the first on, against every checkpoint."""
+not is not written to either. Each serving process looks every second. `CheckpointCheck` compares the entries
+of the ledger, from the first on, with every checkpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ LEAST_APART = timedelta(seconds=2)
 AGAIN = timedelta(hours=1)
 # So that an old ledger does not keep a process busy for seconds.
 MOST_AT_ONCE = 10_000
-# Any number will do, as long as nothing else in the database takes this advisory lock.
 SIGNERS_LOCK = 7_424_002
 
 
@@ -147,7 +146,8 @@ class Signer:
         changed: dict[Place, bytes],
         now: datetime,
     ) -> SignedCheckpoint | None:
-        take_turn()
+        # One signer after the other, until the end of the transaction.
+        database().lock(SIGNERS_LOCK)
         newest = SignedCheckpoint.objects.newest()
         if (newest and (newest.size, newest.signed_at)) != (last and (last.size, last.signed_at)):
             return None
@@ -181,11 +181,6 @@ def is_extended(tiles: dict[Place, bytes], signed: Checkpoint) -> bool:
         return merkle.root(tiles, signed.size) == signed.root
     except KeyError:
         return False
-
-
-def take_turn() -> None:
-    """One signer after the other, until the end of the transaction."""
-    database().lock(SIGNERS_LOCK)
 
 
 logger = logging.getLogger(__name__)

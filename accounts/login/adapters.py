@@ -167,7 +167,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     }
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
-        """A name must not be a former publisher's, nor look like staff."""
+        """A name must not be or look like a publisher's, nor look like staff."""
         cleaned: str = super().clean_username(username, shallow=shallow)
         if fault := fault_of_new(cleaned):
             raise ValidationError(fault)

@@ -256,7 +256,7 @@ TABLE: tuple[str | Variable, ...] = (
         "LEDGER_ORIGIN",
         None,
         "The name under which the ledger's checkpoints are signed, such as example.com/ledger. The first "
-        "key keeps it for ever.",
+        "key keeps it forever.",
         otherwise="the first of `ALLOWED_HOSTS`, and `/ledger`",
         read=read_origin,
     ),

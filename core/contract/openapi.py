@@ -56,9 +56,9 @@ from .parameters import (
     read_parameters,
 )
 
-# The headers and error responses of the OpenAPI document. Its error bodies are real: each is the answer to
-# a refusal that the code itself raises.
-ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
+# Which headers and errors a response of the OpenAPI document has. Its error bodies are real: each is the
+# answer to a refusal that the code itself raises.
+OF_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
 OF_THE_WINDOW = (
     "X-RateLimit-Limit",
     "X-RateLimit-Remaining",
@@ -123,7 +123,7 @@ def components() -> Json:
 
 
 def answer_headers(description: Description) -> Json:
-    return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW, *description.headers))
+    return _references((*OF_EVERY_ANSWER, *OF_THE_WINDOW, *description.headers))
 
 
 def part_responses(description: Description, whole: Json) -> Json:
@@ -202,16 +202,16 @@ def _title(error: ApiError) -> str:
 
 def _error_headers(status: int) -> Json:
     if status == 401:
-        return _references((*ON_EVERY_ANSWER, "WWW-Authenticate"))
+        return _references((*OF_EVERY_ANSWER, "WWW-Authenticate"))
     # These can come before the caller is known, and then there is no window to report.
     window = {name: _header(name, required=False) for name in OF_THE_WINDOW}
     if status == 403:
-        return _references(ON_EVERY_ANSWER) | window
+        return _references(OF_EVERY_ANSWER) | window
     if status == 416:
-        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW, "Content-Range"))
+        return _references((*OF_EVERY_ANSWER, *OF_THE_WINDOW, "Content-Range"))
     if status < 429:
-        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
-    return _references(ON_EVERY_ANSWER if status == 500 else (*ON_EVERY_ANSWER, "Retry-After")) | window
+        return _references((*OF_EVERY_ANSWER, *OF_THE_WINDOW))
+    return _references(OF_EVERY_ANSWER if status == 500 else (*OF_EVERY_ANSWER, "Retry-After")) | window
 
 
 def _references(names: Iterable[str]) -> Json:

@@ -421,7 +421,7 @@ class WakeUps:
         self._wake = wake
         self._is_due = asyncio.Event()
         self.channel = ""
-        """Where this process is woken; empty until others can."""
+        """Where this process was last woken; empty until others can wake it."""
         self._hearing, self._sending = (
             BackgroundLoop(
                 name,

@@ -107,7 +107,7 @@ class StandIn:
         for _ in range(TRIES):
             if (records := await self._bus.between(reached, until)) is not None:
                 return records
-            # The database may have had its end first.
+            # The last of it may have reached the database first.
             await asyncio.sleep(FOLLOW_RETRY_S)
         return None
 

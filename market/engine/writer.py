@@ -141,8 +141,8 @@ class EngineWriter:
         return self.lease.is_held
 
     async def take_over(self) -> None:
-        """Raises CommandError if another process continues to write. The caller tries again while the
-        database does not answer."""
+        """Raises CommandError if another process continues to write. While the database does not answer, it
+        may return without the lease, and `keep_writing` asks again."""
         for _ in range(TRIES):
             if await self.try_lease():
                 return

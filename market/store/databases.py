@@ -56,7 +56,7 @@ class Upsert:
             self.arrays += f" WHERE ({old}) IS DISTINCT FROM ({new})"
 
     def put(self, rows: Iterable[Sequence[Any]]) -> None:
-        """As the database takes them: see `decimal_text` and `time_text`."""
+        """As the database takes them: see `decimal_text` and `time_text` in checkpoints.py."""
         # Two writers must lock the same rows in the same order.
         ordered = sorted(rows, key=lambda row: tuple(row[: self._key_columns]))
         if ordered:
@@ -83,15 +83,15 @@ class OnPostgresql:
     def make_months(self, moments: Iterable[datetime]) -> list[datetime]:
         """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
         months = {name_of(at): month_of(at) for at in moments}
-        if not (months and _missing(months)):
+        if not (months and self._missing(months)):
             return []
         with transaction.atomic(), connection.cursor() as cursor:
             database().wait_for_others(PATIENCE_S)
             # One process makes months at a time, and nothing comes to the rest that is moved out of it.
             cursor.execute(f"LOCK TABLE {REST} IN ACCESS EXCLUSIVE MODE")
-            missing = _missing(months)
+            missing = self._missing(months)
             for name in missing:
-                _make(cursor, name, months[name])
+                self._make(cursor, name, months[name])
             cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
         return [months[name] for name in missing]
 
@@ -103,6 +103,22 @@ class OnPostgresql:
             [MINUTES, REST],
         )
         return [datetime.strptime(name, f"{MINUTES}_%Y_%m").replace(tzinfo=UTC) for (name,) in names]
+
+    def _missing(self, names: Iterable[str]) -> list[str]:
+        missing = "SELECT n FROM unnest(%s::text[]) n WHERE to_regclass(n) IS NULL ORDER BY n"
+        return [name for (name,) in fetch(missing, [[*names]])]
+
+    def _make(self, cursor: CursorWrapper, name: str, month: datetime) -> None:
+        """Attached when it is ready: made in place it would lock all candles and not only the rest."""
+        span = [month, next_month(month)]
+        cursor.execute(f"CREATE TABLE {name} (LIKE {MINUTES} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
+        cursor.execute(
+            f"WITH moved AS (DELETE FROM {REST} WHERE opened_at >= %s AND opened_at < %s RETURNING *) "  # noqa: S608 - names of our own
+            f"INSERT INTO {name} SELECT * FROM moved",
+            span,
+        )
+        start, end = (f"'{at.isoformat()}'" for at in span)
+        cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")
 
 
 class OnSqlite:
@@ -145,21 +161,3 @@ def drop(month: datetime) -> int:
         database().wait_for_others(PATIENCE_S)
         cursor.execute(f"DROP TABLE {name}")
     return int(count)
-
-
-def _missing(names: Iterable[str]) -> list[str]:
-    missing = "SELECT n FROM unnest(%s::text[]) n WHERE to_regclass(n) IS NULL ORDER BY n"
-    return [name for (name,) in fetch(missing, [[*names]])]
-
-
-def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
-    """Attached when it is ready: made in place it would lock all candles and not only the rest."""
-    span = [month, next_month(month)]
-    cursor.execute(f"CREATE TABLE {name} (LIKE {MINUTES} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
-    cursor.execute(
-        f"WITH moved AS (DELETE FROM {REST} WHERE opened_at >= %s AND opened_at < %s RETURNING *) "  # noqa: S608 - names of our own
-        f"INSERT INTO {name} SELECT * FROM moved",
-        span,
-    )
-    start, end = (f"'{at.isoformat()}'" for at in span)
-    cursor.execute(f"ALTER TABLE {MINUTES} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({end})")

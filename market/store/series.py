@@ -26,7 +26,7 @@ from market.prices.records import JournalPosition, Tick
 from market.store import candle_rows, checkpoints
 from market.store.checkpoints import Checkpoint, tick_of
 
-# Of its own, as the rows are written every second.
+# An advisory lock, because the rows themselves are written every second.
 SERIES_LOCK = 20_261
 QUOTE = ("simulated", "source", "bid", "ask", "quoted_at", "flow_state", "source_seqs")
 NONE = {field.name: field.get_default() for field in LastQuote._meta.fields if field.name in QUOTE}

@@ -263,11 +263,11 @@ class CandleStream(NumberedStream):
         """Of records that had no subscriber when they came."""
         for record, at_ms in zip(records, came_ms, strict=True):
             for closed in closed_by(record):
-                key, frame = (
+                key, sent = (
                     key_of_candles(record.symbol, closed.timeframe),
                     closed_candle(record.symbol, closed),
                 )
-                self.recent.keep(key, [closed.seq], [frame], [at_ms], (closed.seq, frame))
+                self.recent.keep(key, [closed.seq], [sent], [at_ms], (closed.seq, sent))
 
     def end_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
         """From now on, clients are first shown the last candle of the present series."""
@@ -326,8 +326,8 @@ class FormingCandles:
         for timeframe in TIMEFRAMES:
             topic = key_of_candles(symbol, timeframe) + FORMING
             if hub.has(topic) and (row := history.forming_row(timeframe)) is not None:
-                frame = candle_update(symbol, timeframe, row, is_closed=False, time_ms=quote.time_ms)
-                hub.publish(FormingCandle(frame, 0, sent_ms), topic)
+                sent = candle_update(symbol, timeframe, row, is_closed=False, time_ms=quote.time_ms)
+                hub.publish(FormingCandle(sent, 0, sent_ms), topic)
 
 
 def candle_frame(kept: bytes) -> bytes:

@@ -243,8 +243,7 @@ def filled_tables(store: Store) -> list[str]:
 
 def make_months_named(store: Store, names: Iterable[str]) -> None:
     """Before their candles, which would have to be moved into them."""
-    if store.vendor == "postgresql":
-        market_tables().make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
+    market_tables().make_months(datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC) for name in names)
 
 
 def make_tables_again(store: Store, migrations: list[MigrationName]) -> dict[str, int]:

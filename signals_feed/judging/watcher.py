@@ -198,7 +198,7 @@ class SignalWatcher:
         """Signals closed while others were being read."""
 
     async def begin(self, start: EngineStart) -> None:
-        self.closer = Closer(start.hold, self._told)
+        self.closer = Closer(start.hold, self._note_outcome)
         await self.closer.loop.start()
         quotes = {symbol: market.quote(symbol) for symbol in start.standings}
         last = {
@@ -441,7 +441,7 @@ class SignalWatcher:
             return MARKET_CLOSED
         return record.NO_TICK if followed.has_run_out(now_ms, unsettled_ms) else ""
 
-    def _told(self, decision: Decision, outcome: str) -> None:
+    def _note_outcome(self, decision: Decision, outcome: str) -> None:
         if self.active is not None:
             self.active.note_outcome(decision, outcome)
             if outcome in (TOO_OLD, WITHHELD_UNFILLED) or (

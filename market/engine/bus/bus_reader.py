@@ -277,8 +277,8 @@ class PriceFollower:
         self._listener.missed(epoch, checkpoints)
 
     async def take(self, known: Sequence[AnyRecord], heard: Sequence[AnyRecord]) -> None:
-        """`known` were applied to the prices that are now reloaded, and are only applied again. All at once,
-        after what may fail: a repeated call must not apply anything twice."""
+        """`known` were read before the prices were reloaded, and are only applied, not sent again. All at
+        once, after what may fail: a repeated call must not apply anything twice."""
         records = [*known, *heard]
         if not all(map(catalogue.by_symbol.__contains__, {record.symbol for record in records} - {""})):
             await catalogue.load()

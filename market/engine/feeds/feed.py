@@ -63,7 +63,7 @@ class FeedPace:
     silent_s: float = 15.0
     """Without any message for this long a connection is given up. Venues send heartbeats or answer probes."""
     probe_s: float = 1.0
-    """A WebSocket venue is sent a probe after this much silence."""
+    """A WebSocket venue is sent a probe if nothing else was sent to it for this long."""
     say_gap_s: float = 0.25
     """Between two messages to a venue; Binance cuts off clients that send more than five a second."""
     first_retry_s: float = 1.0

@@ -15,8 +15,7 @@ import msgspec
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
-from market.engine.files import format
-from market.engine.files.format import BadFile, usual_point
+from market.engine.files.format import BASIS, BadFile, usual_point
 from market.engine.files.tick_file import TickFile
 from market.prices.records import Tick
 
@@ -142,7 +141,7 @@ class ReplayFiles:
         try:
             for path in self._files_of(facts.symbol):
                 with TickFile(str(path), block=BLOCK) as file:
-                    if file.format.basis == format.BASIS:
+                    if file.format.basis == BASIS:
                         raise BadFile(f"{path} holds bars, which cannot be played: import them instead.")
                     point = usual_point(str(path), facts.symbol, facts.digits)
                     for batch in file.batches(facts.symbol, point):

@@ -381,7 +381,7 @@ POINTS = {name: point for point, names in UNITS.items() for name in names.split(
 
 
 def as_one_hour(parse: Callable[[bytes, Subject], list[Tick]], fault: str) -> Read:
-    """How to read a file that makes sense only as a whole; `fault` is the message if it makes none."""
+    """How to read a file that makes sense only as a whole; `fault` follows "FILE is" if it makes none."""
 
     def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
         try:

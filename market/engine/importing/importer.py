@@ -15,8 +15,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import IMPORTED, PUSH, InstrumentFacts
-from market.engine.files import format
-from market.engine.files.format import BI5, BadFile, FileBatch, FilePosition, usual_point
+from market.engine.files.format import BASIS, BI5, BadFile, FileBatch, FilePosition, usual_point
 from market.engine.files.tick_file import TickFile, digest
 from market.engine.importing.minutes import (
     BarMinutes,
@@ -233,7 +232,7 @@ class Importer:
                 ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=self._terms.facts.symbol)
 
     def _of(self, digests: list[str]) -> models.QuerySet[UnfinishedImport]:
-        bases = self._terms.candle_price, "trades", format.BASIS
+        bases = self._terms.candle_price, "trades", BASIS
         instrument_id = self._terms.facts.id
         return UnfinishedImport.objects.filter(
             instrument_id=instrument_id, digest__in=digests, basis__in=bases
@@ -248,7 +247,7 @@ class FileImport:
         self._basis = file.format.basis or terms.candle_price
         self._point = terms.point or usual_point(file.path, terms.facts.symbol, terms.facts.digits)
         self._check = BatchCheck(terms.facts, terms.now_ms, before and before.tick)
-        kind = BarMinutes if self._basis == format.BASIS else FileMinutes
+        kind = BarMinutes if self._basis == BASIS else FileMinutes
         self._minutes = kind(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
@@ -298,7 +297,7 @@ class FileImport:
         if taken and self._file.format is BI5 and self._terms.point is None:
             refuse_another_scale(self._terms.facts, self._file.path, taken, self._point)
         self._tally.ticks += len(taken)
-        self._tally.kinds.add("bars" if self._basis == format.BASIS else "ticks")
+        self._tally.kinds.add("bars" if self._basis == BASIS else "ticks")
         if taken and not self._file.format.basis:
             self.last_quote = taken[-1]
         self._waiting += filter(self._is_wanted, self._minutes.take(taken))

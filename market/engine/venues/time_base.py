@@ -29,8 +29,8 @@ NEVER_MS = 1 << 52
 
 class TimeBase:
     """A lag, from an event to our receipt of it, is the difference of the clocks and the time under way. Only
-    the latter varies, and never below zero. A line that is always slow looks like a clock, with one
-    exception: an event that is sent after an answer was made after our request."""
+    the latter varies, and never below zero. A line that is always slow looks like a clock that is off, with
+    one exception: an event that is sent after an answer was made after our request."""
 
     def __init__(self) -> None:
         self.is_known = False

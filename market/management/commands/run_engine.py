@@ -103,8 +103,8 @@ class EngineHealth(Collector):
 
     async def readiness(self) -> tuple[int, dict[str, Any]]:
         """A leader is ready while it makes prices, a standby while it could take over."""
-        database, redis = await asyncio.gather(self._look_at_database(), self._look_at_redis())
-        checks = {"database": database, "redis": redis}
+        of_database, of_redis = await asyncio.gather(self._look_at_database(), self._look_at_redis())
+        checks = {"database": of_database, "redis": of_redis}
         if self.role == "leader":
             age_ms = clock.now_ms() - market.status.at_ms
             checks["engine"] = OK if age_ms <= GONE_MS else "silent"

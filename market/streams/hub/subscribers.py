@@ -4,17 +4,14 @@ it reads slowly or is sent what it missed."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection
+from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection, count, frame
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-from collections import deque
-from collections.abc import Iterator
-
-from serving.websocket.connection import count, frame
 
 MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S = 1024 * 1024, 2_000, 5.0
 

@@ -109,7 +109,7 @@ def replace_twice(scaled: Installation, symbol: str, tell: Tell) -> tuple[float,
     assert seqs == list(range(1, len(publisher.ticks) + 1))
     assert stored(scaled, symbol).seq == len(publisher.ticks)
     # Told by who takes over: he did not know a tick that had been acknowledged. (A server that is its own
-    # engine has no successor and forgets the last second: see test_engine_kill.py.)
+    # engine has no successor and forgets the last second.)
     assert publisher.forgotten == 0
     assert "loaded again" not in log
     return after_kill_s, after_stop_s

@@ -116,7 +116,7 @@ def test_pages_tell_who_witnessed_the_ledger_and_which_signals_before_their_end(
     close_at(late, BID, ASK)
     assert witnessed() == {early.pk: None, late.pk: False}
     assert "has not cosigned yet" in (page := Client().get("/ledger").text)
-    assert "not yet witnessed" not in page
+    assert "no independent witness" not in page
     cosign(sign_ledger())
     assert witnessed() == {early.pk: True, late.pk: False}
     close_at(early, BID, ASK)
