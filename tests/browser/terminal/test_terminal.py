@@ -210,7 +210,9 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
             route.continue_()
 
     page.route("**/api/market/BTCUSD?*", answer)
-    page.route("**/api/market/BTCUSD/history?*", lambda route: route.fulfill(json={"ohlcv": [], "next": None}))
+    page.route(
+        "**/api/market/BTCUSD/history?*", lambda route: route.fulfill(json={"ohlcv": [], "next": None})
+    )
 
     async def begin() -> None:
         streams.prices.begin_series("BTCUSD", None, clock.now_ms())

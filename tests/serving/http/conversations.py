@@ -104,7 +104,7 @@ class Conversation:
 
 
 def connected(app: Any, way: ShortPath) -> tuple[HttpProtocol, WrittenTo]:
-    config = uvicorn.Config(app, log_config=None, **UVICORN_OPTIONS)
+    config = uvicorn.Config(app, log_config=None, access_log=False, **UVICORN_OPTIONS)
     config.load()
     protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={STATE_NAME: way})
     transport = WrittenTo()

@@ -169,7 +169,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 @pytest.fixture
 def workers(machine: Machine) -> Supervisor:
     with socket.socket() as listener:
-        made = Supervisor(uvicorn.Config("none", workers=2), listener, lambda: None, 1.0)
+        made = Supervisor(
+            uvicorn.Config("none", workers=2, log_config=None, access_log=False), listener, lambda: None, 1.0
+        )
         look(made, 0.0, 0.0)
         return made
 
