@@ -31,6 +31,7 @@ def _tiers() -> None:
     make_tiers()
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])
 def test_no_url_writes_for_somebody_who_only_looks(accept: str) -> None:
     wrote: dict[str, list[str]] = {}

@@ -143,6 +143,7 @@ def closed_by_minute(signal: Signal) -> None:
     assert close_signal(Closing.by_candle(signal.pk, reached, minute, None))
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("archived", [None, {}, {"high": Decimal("1.0880")}])
 @pytest.mark.parametrize("since", [{}, {"source": "import"}, {"high": Decimal("1.0880")}, None, "dropped"])
 async def test_a_minute_that_closed_a_signal_is_judged_as_it_was_archived_or_stored_since(

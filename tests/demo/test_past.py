@@ -152,6 +152,7 @@ def test_what_was_removed_meanwhile_is_not_written() -> None:
     assert not UnfinishedPast.objects.exists()
 
 
+@pytest.mark.served
 def test_signals_and_news_come_when_all_of_it_is_there_and_then_nothing_is_left() -> None:
     said: list[str] = []
     answers = iter([True, False])

@@ -39,6 +39,7 @@ def test_running_sum_of_the_day_goes_on_in_the_engine(settings: Any) -> None:
     assert flow.minute(last.opened_ms) == last
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("clock", ["00:01", "12:00", "23:30"])
 def test_day_has_no_hole_whenever_the_demo_begins(settings: Any, clock: str) -> None:
     settings.DEMO = True
@@ -86,6 +87,7 @@ def last_minute(facts: InstrumentFacts, until_ms: int, basis: str) -> PriceBar |
     return minutes[-1] if minutes else None
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("until_ms", MOMENTS.values(), ids=MOMENTS)
 def test_last_quote_of_every_instrument_is_the_close_of_its_last_candle(
     candle_price: str, until_ms: int

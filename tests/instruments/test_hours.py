@@ -169,6 +169,7 @@ def test_daily_hours_agree_with_the_local_clock(calendar: str, at_ms: int) -> No
     assert HOURS[calendar].is_open(at_ms) == is_open
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("name", sorted(CALENDARS.keys() - {"crypto"}))
 def test_every_shipped_holiday_closes_something(name: str) -> None:
     row = CALENDARS[name]

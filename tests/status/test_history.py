@@ -97,6 +97,7 @@ def test_uptime_is_never_rounded_up(percent: float | None, words: str) -> None:
     assert ComponentDay("2026-11-20", percent).uptime == words
 
 
+@pytest.mark.served
 def test_moment_of_outage_in_three_months_is_not_rounded_away() -> None:
     put(MIDNIGHT - timedelta(days=89), 89 * 1440)
     put(MIDNIGHT, 1, rest=0.9)

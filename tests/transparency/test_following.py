@@ -23,6 +23,7 @@ def newest_size() -> int:
     return -1 if newest is None else newest.size
 
 
+@pytest.mark.served
 def test_what_is_published_is_signed_and_shown_to_anybody(server: Server) -> None:
     wait_until(lambda: newest_size() == 0)
     make_published()

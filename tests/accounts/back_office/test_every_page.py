@@ -41,6 +41,7 @@ def may_add(office: Office, model: type[Model]) -> bool:
     return admin.site._registry[model].has_add_permission(request)
 
 
+@pytest.mark.served
 @by_model
 def test_its_pages_open_for_staff(rows: Rows, office: Office, model: type[Model]) -> None:
     answers = [office.get(page) for page in pages(rows[model])]

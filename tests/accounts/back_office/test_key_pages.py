@@ -114,6 +114,7 @@ def test_revoking_asks_first_and_happens_once(office: Office, key: ApiKey) -> No
     assert published()[-2:] == [(EventKind.KEY_REVOKED, "boss")] * 2
 
 
+@pytest.mark.served
 def test_no_other_page_shows_a_secret_or_its_digest(office: Office, account: Account) -> None:
     rows = one_of_each()
     secret = shown(issue(office, account))

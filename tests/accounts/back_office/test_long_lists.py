@@ -41,6 +41,7 @@ def events(number: int) -> None:
         ControlEvent.objects.publish(EventKind.KEY_ISSUED, by="boss", key=number)
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(
     ("make", "models"),
     [

@@ -82,6 +82,7 @@ def test_a_role_sees_its_own_pages_and_no_other(role: str) -> None:
     assert shown == SEES[role]
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(("role", "model"), TRIED, ids=[f"{role} {of._meta.label}" for role, of in TRIED])
 def test_a_role_gets_its_work_done_and_no_more(role: str, model: type[Model]) -> None:
     # What a power opens on all other pages, tests/reliability/access tries one by one.

@@ -147,6 +147,7 @@ LONG_PATH = f"/accounts/confirm-email/{'x' * 4_000}/"
 FIELDS = {str(number): "1" for number in range(1_001)}
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(
     ("path", "form", "sent", "reason"),
     [

@@ -25,6 +25,7 @@ def fail():
 AT_THE_END, IN_A_THREAD = "fail()", "t = threading.Thread(target=fail, name='one'); t.start(); t.join()"
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(
     ("ending", "level", "code"), [(AT_THE_END, "critical", 1), (IN_A_THREAD, "error", 0)]
 )

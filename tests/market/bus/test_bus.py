@@ -345,6 +345,7 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisNode]
         yield node
 
 
+@pytest.mark.served
 def test_redis_that_is_full_settles_nothing_and_loses_nothing_and_gets_room_from_what_may_go(
     small: RedisNode,
 ) -> None:

@@ -167,5 +167,6 @@ def calendar(transactional_db: None) -> TradingCalendar:
     return calendar
 
 
+@pytest.mark.served
 def test_every_tick_counts_once_whatever_happens_to_the_engine() -> None:
     run_state_machine_as_test(Life, settings=STEPS)

@@ -228,6 +228,7 @@ def test_recording_is_worth_its_name() -> None:
     assert absorbed()
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(
     ("ahead_ms", "stalled_s"),
     [

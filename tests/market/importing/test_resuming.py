@@ -45,6 +45,7 @@ def after(batches: int) -> Callable[[int], bool]:
     return lambda file: next(left, None) is not None
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("batches", [2, 15])
 def test_stopped_import_goes_on_to_the_same_candles(paths: list[str], whole: Rows, batches: int) -> None:
     stops = 0

@@ -167,6 +167,7 @@ def test_tenth_bad_message_within_a_minute_ends_it_and_its_source_is_logged_once
     assert logged_source(caplog) == "desk"
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("kind", [str, bytes])
 def test_too_many_ticks_are_told_and_a_message_above_a_mebibyte_ends_it(
     source: Socket, symbol: str, kind: type

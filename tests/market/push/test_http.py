@@ -232,6 +232,7 @@ def test_other_origins_hosts_and_paths_are_not_let_through(client: httpx.Client,
         assert client.post(path, headers={"X-Ingest-Key": key}).status_code == 404
 
 
+@pytest.mark.served
 def test_stock_handler_answers_the_same(service: Server, client: httpx.Client, key: str, symbol: str) -> None:
     ask = AsyncClient().post
     ticks = [make_tick(symbol), make_tick("NOPE")]

@@ -128,6 +128,7 @@ def test_who_reads_nothing_is_given_up(patient: Serving) -> None:
         wait_until_given_up(patient)
 
 
+@pytest.mark.served
 def test_who_pipelines_and_reads_nothing_is_given_up(patient: Serving) -> None:
     with reading_nothing(patient) as client:
         client.setblocking(False)

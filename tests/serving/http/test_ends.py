@@ -68,6 +68,7 @@ def test_so_much_of_a_body_is_read_that_nobody_wants(server: Serving, size: int,
         assert statuses(hear(client)) == answers
 
 
+@pytest.mark.served
 @pytest.mark.parametrize(
     ("rest", "status", "says"),
     [(b"\r\n", 200, b"Connection: close"), (UPGRADE, 503, b"Connect again at once.")],

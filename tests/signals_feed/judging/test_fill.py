@@ -301,6 +301,7 @@ STORIES: dict[str, tuple[list[Step], list[str], tuple[str, str]]] = {
 }
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("name", STORIES)
 def test_what_happens_to_a_signal_and_what_the_ledger_says(name: str, clock: time_machine.Traveller) -> None:
     steps, entries, end = STORIES[name]

@@ -169,6 +169,7 @@ def test_feed_that_filled_it_is_named_by_its_end_though_the_engine_died_in_betwe
     assert Evidence.objects.get(kind="exit").feed == "kraken+push"
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("ahead_ms", [0, 3_600_000, -3_600_000])
 @pytest.mark.parametrize("after_ms", [5, 100_000])
 @pytest.mark.parametrize("epoch", ["one", "two"])

@@ -67,6 +67,7 @@ def publish_as_before(released: ModelOf, user: int) -> None:
     add("publish", signal.pk, **payload, user=f"publisher-{user}", symbol="GBPUSD")
 
 
+@pytest.mark.served
 def test_released_ledger_keeps_each_hash_and_goes_on_beside_the_version_before(released: ModelOf) -> None:
     before = [(row["hash"], row["payload"]) for row in ROWS["LedgerEntry"]]
     call_command("migrate", verbosity=0)

@@ -125,6 +125,7 @@ IN_GROUPS = {
 }
 
 
+@pytest.mark.served
 def test_lists_are_apart_and_nobody_is_ranked_by_luck() -> None:
     make_groups()
     shown = page()
@@ -136,6 +137,7 @@ def test_lists_are_apart_and_nobody_is_ranked_by_luck() -> None:
     assert {places[name][0] for name in ("lucky", "loser", "quiet", "old", "replayed")} == {"–"}
 
 
+@pytest.mark.served
 def test_groups_stay_in_every_order() -> None:
     make_groups()
     for query in (f"?sort={sign}{name}" for name in ORDERS for sign in ("", "-")):

@@ -31,6 +31,7 @@ def accounts_convincing(make: Callable[[], Score], kind: type[Cheat], market: Ma
     return sum(score.convinced for score in scores)
 
 
+@pytest.mark.served
 def test_the_same_tricks_convince_whoever_counts_otherwise(market: Market) -> None:
     fooled = {kind for kind in CHEATS if accounts_convincing(Leaderboard, kind, market, 3)}
     assert len(fooled) >= 6

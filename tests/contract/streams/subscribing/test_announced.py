@@ -227,6 +227,7 @@ def test_place_holds_for_seven_days_from_the_announcement(
         assert opened(feed.path, key=key).subscribe(symbol, since=since)["recovered"] is recovered
 
 
+@pytest.mark.served
 def test_more_than_a_portion_is_replayed_whole(opened: Open, key: str, symbol: str, feed: Feed) -> None:
     first = feed.publish(symbol)
     with transaction.atomic():
@@ -237,6 +238,7 @@ def test_more_than_a_portion_is_replayed_whole(opened: Open, key: str, symbol: s
     assert socket.is_open
 
 
+@pytest.mark.served
 def test_client_that_is_cut_off_again_and_again_hears_each_once(
     opened: Open, key: str, symbol: str, feed: Feed
 ) -> None:

@@ -40,6 +40,7 @@ def by_minute(frames: list[Frame]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.served
 @pytest.mark.parametrize("source", ["trades", "tick_rule"])
 def test_frames_add_up_to_the_minutes(
     clock: Traveller, opened: Open, service: Server, ticker: Ticker, key: str, source: str

@@ -162,6 +162,7 @@ async def speak(ticker: Ticker) -> asyncio.Task[None]:
     return asyncio.create_task(keep_telling())
 
 
+@pytest.mark.served
 def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
     opened: Open, ticker: Ticker, key: str, symbol: str, other: str
 ) -> None:
