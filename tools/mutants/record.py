@@ -46,7 +46,7 @@ def record_all(*, with_slow: bool) -> None:
 def record(files: Iterable[Path], seen: Seen, program: Sequence[str] = PYTEST, *, with_served: bool) -> None:
     """Those of these files that are not known as they are now."""
     seen.drop_if_stale()
-    stale = seen.stale(files)
+    stale = seen.stale(files, with_served=with_served)
     if stale:
         print(f"Recording what {len(stale)} files of tests execute.", flush=True)  # noqa: T201
     for start in range(0, len(stale), FILES_AT_ONCE):

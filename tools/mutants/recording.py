@@ -18,10 +18,14 @@ from .tree import ROOMS, ROOT
 LEVELS = {"browser": "browser", "reliability": "reliability"}
 
 
+def file_of(test: str) -> str:
+    return test.partition("::")[0]
+
+
 def level_of(item: pytest.Item) -> str:
     if item.config.getoption("--mutants-seen") == SEEN_ON_SERVICES:
         return "services"
-    folder = Path(item.nodeid.partition("::")[0]).parts[1]
+    folder = Path(file_of(item.nodeid)).parts[1]
     return LEVELS.get(folder) or ("served" if item.get_closest_marker("served") else "fast")
 
 
@@ -34,11 +38,13 @@ class Recording:
         self._seconds: dict[str, float] = defaultdict(float)
         self._failed: set[str] = set()
         self._items: list[pytest.Item] = []
+        self._in_part: set[str] = set()
         self._now = ""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Servers are slow: their tests are recorded only where they are asked for."""
         if not self._with_served:
+            self._in_part = {file_of(item.nodeid) for item in items if level_of(item) == "served"}
             items[:] = [item for item in items if level_of(item) != "served"]
 
     @pytest.hookimpl(wrapper=True)
@@ -63,7 +69,7 @@ class Recording:
         """What tests share is set up by the first of them, and reached by all."""
         if fixturedef.scope == "function":
             return (yield)
-        self._coverage.switch_context(self._now.partition("::")[0])
+        self._coverage.switch_context(file_of(self._now))
         try:
             return (yield)
         finally:
@@ -77,21 +83,21 @@ class Recording:
     def _keep(self) -> None:
         lines = defaultdict(list)
         for test, path, bits in read(self._data):
-            lines[test.partition("::")[0]].append((test, path, bits))
+            lines[file_of(test)].append((test, path, bits))
         for child in self._data.parent.glob("child.*"):
             for test, path, bits in read(child):
                 # A server outlives the test that started it.
-                file = test.partition("::")[0]
+                file = file_of(test)
                 lines[file].append((file, path, bits))
         tests = defaultdict(list)
         for place, item in enumerate(self._items):
             test = item.nodeid
-            file = test.partition("::")[0]
+            file = file_of(test)
             passed = test in self._seconds and test not in self._failed
             tests[file].append(Test(test, file, place, level_of(item), self._seconds[test], passed))
         seen = Seen(self._seen)
         for file, found in tests.items():
-            seen.put(file, found, lines[file])
+            seen.put(file, found, lines[file], is_whole=file not in self._in_part)
         self._data.unlink()
 
 

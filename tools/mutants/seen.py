@@ -20,6 +20,8 @@ CREATE INDEX IF NOT EXISTS lines_by_path ON lines (path);
 """
 
 
+# Behind the digest of a file whose tests with servers were left out.
+IN_PART = " in part"
 SEEN, SEEN_ON_SERVICES = VAR / "seen.sqlite3", VAR / "seen_on_services.sqlite3"
 
 
@@ -55,13 +57,18 @@ class Seen:
             self._database.execute("INSERT INTO product VALUES (?)", now)
             self._database.commit()
 
-    def stale(self, files: Iterable[Path]) -> list[Path]:
+    def stale(self, files: Iterable[Path], *, with_served: bool) -> list[Path]:
         """Those that are not recorded as they are now."""
-        kept = dict(self._database.execute("SELECT path, digest FROM files"))
+        kept: dict[str, str] = dict(self._database.execute("SELECT path, digest FROM files"))
+        if not with_served:
+            kept = {path: known.removesuffix(IN_PART) for path, known in kept.items()}
         return [path for path in files if kept.get(str(path)) != digest(ROOT / path)]
 
-    def put(self, file: str, tests: Iterable[Test], lines: Iterable[tuple[str, str, bytes]]) -> None:
+    def put(
+        self, file: str, tests: Iterable[Test], lines: Iterable[tuple[str, str, bytes]], *, is_whole: bool
+    ) -> None:
         """What one file of tests has shown; `lines` are those of a test, or of what its file shares."""
+        known = digest(ROOT / file) + ("" if is_whole else IN_PART)
         with self._database:
             for table in ("tests", "lines"):
                 self._database.execute(f"DELETE FROM {table} WHERE file = ?", (file,))  # noqa: S608
@@ -70,7 +77,7 @@ class Seen:
                 "INSERT INTO lines VALUES (?, ?, ?, ?)",
                 ((test, file, path, bits) for test, path, bits in lines),
             )
-            self._database.execute("REPLACE INTO files VALUES (?, ?)", (file, digest(ROOT / file)))
+            self._database.execute("REPLACE INTO files VALUES (?, ?)", (file, known))
 
     def tests(self) -> Mapping[str, Test]:
         """Those whose files are still there."""
