@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Everything outside these three runs after each change; what starts servers is marked so, and left to `check`.
+# Everything outside these three runs after each change; what starts servers or takes seconds is marked so, and left to `check`.
 APART := $(addprefix --ignore tests/,browser reliability nightly)
 # Which way answers concerns REST alone. Two files are left out that take long and ask nothing of the ways.
 REST := tests/contract $(addprefix --ignore tests/contract/,streams ways test_hostile_text.py)
@@ -25,7 +25,7 @@ help: ## List the targets.
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The tests that need no server, on SQLite and in memory: what to run after each change.
+test: $(VENV)/.dev ## The tests that are fast and need no server, on SQLite and in memory: what to run after each change.
 	@echo "The tests that need no server, on SQLite and in memory: two to three minutes on two cores. They use ports on"
 	@echo "loopback and temporary folders only; your data in var/ is left alone."
 	@$(PYTEST) -m "not served" tests $(APART)

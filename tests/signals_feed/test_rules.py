@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.times import MINUTE_MS
 from signals_feed.exits import Exit, SignalLevels, by_minute, by_tick, result
 from signals_feed.rules import (
+    FARTHEST,
     Quoted,
     SignalRefused,
     SignalTerms,
@@ -108,7 +109,7 @@ def test_entry_is_at_most_a_hundredth_away(
 ) -> None:
     terms = SignalTerms("X", direction, *map(Decimal, (stop, target, entry)))
     assert check(terms, quoted(100, 100), 2) == (Decimal(entry), Decimal(100))
-    with pytest.raises(SignalRefused, match="1% away") as refused:
+    with pytest.raises(SignalRefused, match=f"{FARTHEST:.0%} away") as refused:
         check(terms._replace(entry=Decimal(beyond)), quoted(100, 100), 2)
     assert refused.value.field == "entry"
 

@@ -33,7 +33,7 @@ from signals_feed.ledger.verify import verify
 from signals_feed.models import RulesBegun, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
 from signals_feed.record import FIELDS
-from signals_feed.rules import Quoted, SignalRefused, SignalTerms
+from signals_feed.rules import FARTHEST, Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_account, make_calendar, make_candle, make_instrument, make_user
 from tests.market.engine_status import tell, untold  # noqa: F401 - a fixture
 from tests.market.ticking import NOON_MS
@@ -133,8 +133,8 @@ def test_only_the_demo_publishes_on_a_replay_of_which_everybody_may_know_the_res
     [
         (terms(entry="1.08429"), "entry", "below the ask, which is 1.0843"),
         (terms(SELL, entry="1.08411"), "entry", "above the bid, which is 1.0841"),
-        (terms(entry="1.09515", take_profit="1.2"), "entry", "more than 1% away"),
-        (terms(SELL, entry="1.07325", take_profit="1.05"), "entry", "more than 1% away"),
+        (terms(entry="1.09515", take_profit="1.2"), "entry", f"more than {FARTHEST:.0%} away"),
+        (terms(SELL, entry="1.07325", take_profit="1.05"), "entry", f"more than {FARTHEST:.0%} away"),
         (terms(stop_loss="1.0843"), "stop_loss", "must be below the entry"),
         (terms(stop_loss="1.0850"), "stop_loss", "must be below the entry"),
         (terms(stop_loss="1.0842"), "stop_loss", "reached at once"),
