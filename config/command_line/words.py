@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Market data": {
         "load_instruments": "Load instruments from a CSV file, or the shipped ones.",
         "import_ticks": "Make candles from files of past ticks.",
+        "backfill": "Import the months of one-minute bars that a venue publishes.",
         "export_candles": "Write stored candles as CSV.",
         "record_feed": "Write what a venue sends, as lines that can be imported and replayed.",
     },

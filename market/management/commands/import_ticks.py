@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.clock import machine_ms
 from core.process import freeze_startup_objects
+from instruments.facts import InstrumentFacts
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
 from market.engine.importing.importer import Importer, ImportTerms
@@ -21,7 +22,44 @@ SIMULATED = (
 BY_DEFAULT = "If the service runs with DEMO=0, import them again with DEMO=0 set for this command too."
 
 
-class Command(BaseCommand):
+class ImportCommand(BaseCommand):
+    def import_files(
+        self, importer: Importer, facts: InstrumentFacts, files: list[str], format_name: str | None
+    ) -> None:
+        # Looking through the program itself every few thousand lines would take half the time.
+        freeze_startup_objects()
+        try:
+            total = total_size(files, format_name)
+            with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped:
+
+                def go_on(done: int) -> bool:
+                    bar.show(done, importer.tally.ticks)
+                    return not stopped.is_set()
+
+                is_whole = importer.run(files, format_name, go_on)
+        except BadFile as error:
+            raise CommandError(str(error)) from None
+        except StoppedAtFault as error:
+            raise CommandError(
+                f"{fault_line(error.fault)}. The whole minutes before it are stored."
+            ) from None
+        self.report(importer.tally, facts.symbol, is_whole=is_whole)
+        if present_kind(facts.id):
+            self.stdout.write(SIMULATED.format(symbol=facts.symbol))
+            if not facts.source:
+                self.stdout.write(BY_DEFAULT)
+
+    def report(self, tally: ImportTally, symbol: str, *, is_whole: bool) -> None:
+        for complaint in complaints(tally):
+            self.stderr.write(complaint)
+        if is_whole and not tally.ticks:
+            raise CommandError("No tick or bar was found, so no candle was made. Is it the right file?")
+        self.stdout.write("\n".join(summary(tally, symbol)))
+        if not is_whole:
+            raise CommandError("Stopped. The same command goes on from here.")
+
+
+class Command(ImportCommand):
     help = (
         "Import files of ticks, or of one-minute bars, into candles. Formats and packing (.gz, .zip) are "
         "recognised. Stopped with Ctrl-C, the same command goes on; importing twice changes nothing."
@@ -45,38 +83,7 @@ class Command(BaseCommand):
     def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
         facts = find_instrument(symbol)
         terms = ImportTerms(facts, settings.CANDLE_PRICE, machine_ms(), options["point"], options["strict"])
-        importer = Importer(terms, restart=options["restart"])
-        # Looking through the program itself every few thousand lines would take half the time.
-        freeze_startup_objects()
-        try:
-            total = total_size(files, options["format"])
-            with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped:
-
-                def go_on(done: int) -> bool:
-                    bar.show(done, importer.tally.ticks)
-                    return not stopped.is_set()
-
-                is_whole = importer.run(files, options["format"], go_on)
-        except BadFile as error:
-            raise CommandError(str(error)) from None
-        except StoppedAtFault as error:
-            raise CommandError(
-                f"{fault_line(error.fault)}. The whole minutes before it are stored."
-            ) from None
-        self.report(importer.tally, facts.symbol, is_whole=is_whole)
-        if present_kind(facts.id):
-            self.stdout.write(SIMULATED.format(symbol=facts.symbol))
-            if not facts.source:
-                self.stdout.write(BY_DEFAULT)
-
-    def report(self, tally: ImportTally, symbol: str, *, is_whole: bool) -> None:
-        for complaint in complaints(tally):
-            self.stderr.write(complaint)
-        if is_whole and not tally.ticks:
-            raise CommandError("No tick or bar was found, so no candle was made. Is it the right file?")
-        self.stdout.write("\n".join(summary(tally, symbol)))
-        if not is_whole:
-            raise CommandError("Stopped. The same command goes on from here.")
+        self.import_files(Importer(terms, restart=options["restart"]), facts, files, options["format"])
 
 
 def total_size(files: list[str], format_name: str | None) -> int:
