@@ -192,6 +192,7 @@ WITNESSED_LOGS = env.parsed("WITNESSED_LOGS") or []
 PUBLICATIONS_PER_MINUTE = env.whole("PUBLICATIONS_PER_MINUTE")
 ACTIVE_SIGNALS_PER_PUBLISHER = env.whole("ACTIVE_SIGNALS_PER_PUBLISHER")
 DEMO_SEED = env.whole("DEMO_SEED")
+DEMO_DAYS = env.whole("DEMO_DAYS")
 CANDLE_PRICE = env.text("CANDLE_PRICE")
 # How long after the end of its minute a tick may come, unless a later one came first.
 CLOSE_GRACE_MS = env.whole("CLOSE_GRACE_MS")

@@ -27,7 +27,7 @@ from market.models import (
     UnfinishedPast,
 )
 from market.prices import TIMEFRAMES, interval_start
-from market.simulated_past import MINUTES_MS, flow_state, last_quote, recent_flows, recent_from, recent_rows
+from market.simulated_past import flow_state, last_quote, minutes_ms, recent_flows, recent_from, recent_rows
 from market.store import (
     CandleToWrite,
     change_kind,
@@ -97,7 +97,7 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
 
 def _make_months(until_ms: int) -> None:
     """Of all the minutes there will be. Within the transaction of a past, others would wait for its end."""
-    days = range(until_ms - MINUTES_MS - 2 * TIMEFRAMES["1d"], until_ms, TIMEFRAMES["1d"])
+    days = range(until_ms - minutes_ms() - 2 * TIMEFRAMES["1d"], until_ms, TIMEFRAMES["1d"])
     # They cannot be made during a long read: then candles wait for them where the rest is.
     with suppress(OperationalError):
         market_tables().make_months(map(moment, [*days, until_ms]))

@@ -1,4 +1,4 @@
-"""The simulated market's past: 1m candles for eight days, and 500 of each coarser interval. It is only
+"""The simulated market's past: 1m candles for DEMO_DAYS, and 500 of each coarser interval. It is only
 made up where no ticks were sent."""
 
 from collections import Counter
@@ -21,9 +21,6 @@ from market.simulated.simulated_market import SimulatedMarket, minute_flows, sim
 from .models import Candle
 from .store import FlowToWrite, candle_rows
 
-# A signal lives for seven days, so all that could end one of the demo is there to be looked at.
-MINUTES_MS = 8 * DAY_MS
-
 # Enough for 500 days of trading, with weekends and holidays between them.
 PAST_MS = 730 * DAY_MS
 
@@ -32,6 +29,11 @@ COARSE_KEPT = KEPT + 20
 
 # The past has order flow for at least this many minutes: two thirds of a day that never closes.
 FLOW_MINUTES = 1_000
+
+
+def minutes_ms() -> int:
+    """How far back minutes are made."""
+    return int(settings.DEMO_DAYS) * DAY_MS
 
 
 def recent_from(facts: InstrumentFacts, until_ms: int) -> int:
@@ -47,7 +49,7 @@ def recent_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.Candl
 
 def older_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.CandleToWrite]:
     """All that came before a midnight."""
-    first_minute_ms = until_ms - MINUTES_MS
+    first_minute_ms = until_ms - minutes_ms()
     rows = _minute_rows(facts, first_minute_ms, until_ms)
     known = Counter(timeframe for _, timeframe, _, _ in rows)
     return [*_coarse_rows(facts, first_minute_ms - PAST_MS, first_minute_ms, known), *rows]
@@ -96,7 +98,7 @@ def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int)
     if not any(facts.hours.sessions_between(since_ms, until_ms)):
         return False
     market = simulated(facts, settings.DEMO_SEED)
-    first_minute_ms = max(since_ms, interval_start(until_ms - MINUTES_MS, DAY_MS))
+    first_minute_ms = max(since_ms, interval_start(until_ms - minutes_ms(), DAY_MS))
     rows: list[candle_rows.CandleToWrite] = []
     if first_minute_ms > since_ms:
         # Away for longer than minutes are made for: coarse candles of whole days lead up to them.

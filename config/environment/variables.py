@@ -307,6 +307,13 @@ TABLE: tuple[str | Variable, ...] = (
     whole("CANDLE_DAYS_1D", 0, "For how many days 1d candles are kept; 0 means forever."),
     whole("DEMO_SEED", 7, "A different number gives a different simulated market."),
     whole(
+        "DEMO_DAYS",
+        8,
+        "For how many days the demo's past has 1m candles when it is made.",
+        lowest=8,
+        highest=90,
+    ),
+    whole(
         "DEMO_RATE",
         0,
         "Ticks a second of the whole simulated market, for load tests; 0 is a realistic rate.",

@@ -8,13 +8,14 @@ from itertools import pairwise
 
 import msgspec
 import pytest
+from django.conf import LazySettings
 
 from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.prices import TIMEFRAMES, PriceBar, interval_start
 from market.prices.candles import COARSER, DAY_MS, aggregate
-from market.simulated_past import MINUTES_MS, older_rows, recent_from, recent_rows
+from market.simulated_past import minutes_ms, older_rows, recent_from, recent_rows
 from tests.market.ticking import make_facts, ms
 
 pytestmark = pytest.mark.served
@@ -76,7 +77,7 @@ def test_where_minutes_are_kept_all_is_their_aggregate(facts: InstrumentFacts, t
     series = older(facts.name)
     expected = list(aggregate(series["1m"], TIMEFRAMES[timeframe]))
 
-    made = [each for each in series[timeframe] if each.opened_ms >= MIDNIGHT_MS - MINUTES_MS]
+    made = [each for each in series[timeframe] if each.opened_ms >= MIDNIGHT_MS - minutes_ms()]
 
     assert made == expected
 
@@ -93,10 +94,18 @@ def test_before_them_each_interval_is_that_of_the_finer_one(
     assert [each for each in series[coarser] if each.opened_ms >= since_ms] == expected
 
 
+def test_the_demo_can_be_asked_for_more_minutes(settings: LazySettings) -> None:
+    settings.DEMO_DAYS = 30
+
+    minutes = series_of(older_rows(facts_with("forex"), MIDNIGHT_MS))["1m"]
+
+    assert MIDNIGHT_MS - 30 * DAY_MS <= minutes[0].opened_ms < MIDNIGHT_MS - 27 * DAY_MS
+
+
 def test_every_open_minute_has_its_candle(facts: InstrumentFacts) -> None:
     minutes = [candle.opened_ms for candle in older(facts.name)["1m"]]
 
-    sessions = facts.hours.sessions_between(MIDNIGHT_MS - MINUTES_MS, MIDNIGHT_MS)
+    sessions = facts.hours.sessions_between(MIDNIGHT_MS - minutes_ms(), MIDNIGHT_MS)
     assert minutes == [at for opens, closes in sessions for at in range(opens, closes, MINUTE_MS)]
 
 
