@@ -9,7 +9,7 @@ from market.admin import market_status
 from market.push.views import TickViewSet
 from news.newsroom import calibration_page, queue_page
 from pages.documents import asyncapi, llms
-from pages.front import about, pricing, robots, site_text, start
+from pages.front import about, pricing, robots, security_text, site_text, start
 from pages.terminal import terminal, watchlist_json
 from serving import prometheus
 
@@ -38,6 +38,7 @@ urlpatterns = [
     path("terms", site_text, {"name": "terms"}, name="terms"),
     path("privacy", site_text, {"name": "privacy"}, name="privacy"),
     path("robots.txt", robots, name="robots"),
+    path(".well-known/security.txt", security_text, name="security_text"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "create"}), name="ingest"),

@@ -1,12 +1,13 @@
-"""The public pages: the first page, prices, texts, and robots.txt."""
+"""The public pages: the first page, prices, texts, and what machines look for."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -14,6 +15,8 @@ from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Account, Tier, TierRequest
+from core.clock import machine_ms
+from core.times import moment
 from instruments.facts import TEST_SYMBOL
 from pages.documents.rendering import render_markdown
 from pages.models import SiteText
@@ -92,6 +95,24 @@ KEPT_OUT = ("/accounts/", "/admin/", "/api/", "/demo-login/", "/settings/", "/te
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
     lines = ["User-agent: *", *(f"Disallow: {path}" for path in KEPT_OUT)]
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
+
+
+# /.well-known/security.txt (RFC 9116). It may not outlive what it says, so it is made for a while only.
+SECURITY_TEXT_DAYS = 30
+
+
+@cache_control(max_age=86_400)
+@require_safe
+def security_text(request: HttpRequest) -> HttpResponse:
+    if not settings.CONTACT_EMAIL:
+        raise Http404
+    expires = moment(machine_ms()) + timedelta(days=SECURITY_TEXT_DAYS)
+    lines = (
+        f"Contact: mailto:{settings.CONTACT_EMAIL}",
+        f"Expires: {expires:%Y-%m-%dT%H:%M:%SZ}",
+        "Preferred-Languages: en",
+    )
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
 
 

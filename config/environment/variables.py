@@ -235,7 +235,7 @@ TABLE: tuple[str | Variable, ...] = (
     text(
         "CONTACT_EMAIL",
         "",
-        "An address at which users reach you; every page, the OpenAPI document and the mails name it.",
+        "An address at which users reach you; pages, mails, the OpenAPI document and `security.txt` name it.",
         read=read_contact_email,
     ),
     "Accounts",

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 FOLDER = settings.BASE_DIR / "clients"
@@ -106,10 +107,16 @@ def tarball() -> bytes:
     return gzip.compress(packed.getvalue(), mtime=0)
 
 
+# Addresses that stay the same; pip wants the version in its own.
+CURRENT = {"python": wheel_name, "typescript": tarball_name}
+
+
 @require_safe
 def client_package(request: HttpRequest, name: str) -> HttpResponse:
     if name == wheel_name():
         return HttpResponse(wheel(), content_type="application/zip")
     if name == tarball_name():
         return HttpResponse(tarball(), content_type="application/gzip")
+    if name in CURRENT:
+        return redirect("client_package", CURRENT[name]())
     raise Http404

@@ -4,7 +4,7 @@ named."""
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
@@ -162,6 +162,16 @@ def test_openapi_document_names_it(settings: Settings) -> None:
     settings.CONTACT_EMAIL = ADDRESS
     made = complete({name: {} for name in parts} | {"info": {}, "components": {}})
     assert made["info"]["contact"] == {"email": ADDRESS}
+
+
+def test_security_text_names_it_and_is_good_for_a_while(client: Client, settings: Settings) -> None:
+    assert client.get("/.well-known/security.txt").status_code == 404
+    settings.CONTACT_EMAIL = ADDRESS
+    answer = client.get("/.well-known/security.txt")
+    fields = dict(line.split(": ", 1) for line in answer.text.splitlines())
+    assert fields["Contact"] == f"mailto:{ADDRESS}"
+    assert datetime.fromisoformat(fields["Expires"]) > datetime.now(UTC) + timedelta(days=7)
+    assert answer["Content-Type"].startswith("text/plain")
 
 
 PATH = "/terminal/watchlist.json"

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -52,6 +53,13 @@ def test_tarball_holds_what_compiling_needs(server: Server) -> None:
     assert package["version"] in tarball_name()
     assert not [name for name in names if "node_modules" in name]
     assert Client().get("/clients/pyproject.toml").status_code == 404
+
+
+@pytest.mark.parametrize(("stable", "current"), [("python", wheel_name), ("typescript", tarball_name)])
+def test_address_without_a_version_leads_to_the_current_package(
+    stable: str, current: Callable[[], str]
+) -> None:
+    assert Client().get(f"/clients/{stable}").headers["Location"] == f"/clients/{current()}"
 
 
 @pytest.mark.django_db

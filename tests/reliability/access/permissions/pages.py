@@ -16,7 +16,7 @@ OPEN = {
     *("demo_past", "publishers", "publisher_page", "publisher_scorecard", "signal_page", "ledger_page"),
     *("checked_signals", "filled_signals", "publisher_marks", "publisher_bundle"),
     *("ledger_checkpoint", "ledger_checkpoint_of", "ledger_proofs", "ledger_key"),
-    *("about", "pricing", "terms", "privacy", "robots"),
+    *("about", "pricing", "terms", "privacy", "robots", "security_text"),
     *("account_login", "account_logout", "account_inactive", "account_signup", "account_reset_password"),
     *("account_email_verification_sent", "account_reset_password_done", "account_confirm_login_code"),
     *("account_confirm_email", "account_reset_password_from_key", "account_reset_password_from_key_done"),
