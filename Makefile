@@ -140,6 +140,17 @@ lock: $(VENV)/.dev ## Renew the locks: what runs, the same with the archive, and
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements-archive.lock --output-file requirements-dev.lock
 
+# What a release consists of. The list of parts has the hashes of the lock.
+DIST := dist
+packages: $(VENV)/.dev ## Build what a release publishes, with a list of its parts (SBOM), into dist/. Needs Node.
+	@rm -rf "$(DIST)"
+	@$(BIN)/uv build --quiet --out-dir "$(DIST)/server" .
+	@$(BIN)/uv build --quiet --out-dir "$(DIST)/client" clients/python
+	@cd clients/typescript && npm ci --silent --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent build
+	@npm pack --silent --pack-destination "$(DIST)" ./clients/typescript
+	@PYTHONWARNINGS=ignore $(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
+	    --pyproject pyproject.toml --output-reproducible --output-file "$(DIST)/sbom.json"
+
 mutants: $(VENV)/.dev ## Plant faults one at a time: which does no test notice? ONLY=id or room, JOBS=2, FAST=1.
 	@$(BIN)/python -m tools.mutants --only "$(ONLY)" --jobs $(or $(JOBS),2) $(if $(FAST),--fast)
 

@@ -81,6 +81,7 @@ def metadata_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield f"Version: {facts['version']}"
     yield f"Summary: {facts['description']}"
     yield f"License-Expression: {facts['license']}"
+    yield from (f"Classifier: {each}" for each in facts["classifiers"])
     yield f"Requires-Python: {facts['requires-python']}"
     yield from (f"Requires-Dist: {each}" for each in facts["dependencies"])
     for extra, needed in facts["optional-dependencies"].items():
