@@ -13,9 +13,11 @@ class ArchiveConfig(AppConfig):
 
         from .keeper import archive_metrics, keeper
         from .manifest_digests import present_digests
+        from .older_ticks import read_archived
         from .proving.verify import ArchivedWindows
 
         market.engine_listeners.append(keeper)
+        market.read_archived = read_archived
         archived.register(ArchivedWindows, present_digests)
         REGISTRY.register(archive_metrics)
         engine_registry.register(archive_metrics)

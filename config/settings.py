@@ -235,6 +235,10 @@ CANDLE_DAYS = {
     "1d": env.whole("CANDLE_DAYS_1D"),
 }
 
+# The last accepted ticks, for REST: for how long they are kept, and the most that they take.
+TICKS_HOURS = env.whole("TICKS_HOURS")
+TICKS_MB = env.whole("TICKS_MB")
+
 # Accepted ticks and closed minutes as files, a day each; 0 days is for ever.
 ARCHIVE = env.switch("ARCHIVE")
 ARCHIVE_DIR = VAR_DIR / env.text("ARCHIVE_DIR", "archive")

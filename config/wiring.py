@@ -98,6 +98,7 @@ def market_states() -> Iterator[tuple[str, str]]:
     """What `/readyz` says of the market in this process."""
     age_ms = clock.now_ms() - runtime.status().at_ms
     yield "engine", OK if age_ms <= GONE_MS else "silent"
+    yield "ticks", "stopped" if runtime.status().ticks_fault else OK
     if not bus_url():
         yield "journal", "incomplete" if runtime.status().has_hole else OK
 

@@ -53,12 +53,14 @@ class MarketConfig(AppConfig):
         stored_sources_asked.connect(stored_sources)
 
     def connect_streams(self) -> None:
+        from .engine.recent_ticks import recorder
         from .runtime import market
         from .streams.consumer import all_streams
         from .streams.market_streams import STREAMS, begin_numbering, followed, keep, publish
 
         # Each listener gets a record only after it has been applied.
         market.listen(publish, begin_numbering, keep, followed)
+        market.engine_listeners.append(recorder)
         market.liveness.watchers += [stream.notify_liveness for stream in STREAMS]
         all_streams.extend(STREAMS)
 

@@ -72,6 +72,8 @@ def _of_engine(seen: Overview) -> Iterator[Metric]:
     )
     full = "1 while that engine takes no ticks, because the bus has no room for them."
     yield _gauge("bus_full", full, {(): engine.bus_fault == "full"})
+    kept = "1 while that engine keeps the last ticks for REST: 0 while its disk takes none."
+    yield _gauge("recent_ticks_kept", kept, {(): not engine.ticks_fault})
     yield _gauge("candles_waiting", "Closed candles that are not written yet.", {(): engine.waiting_rows})
     yield _counter("clock_steps", "How often the machine's clock was set.", {(): engine.clock_steps})
     yield _gauge("clock_ahead_seconds", ahead, {(): engine.clock_off_ms / 1000})

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from market.engine.feeds.supervisor import make_feed
 from market.engine.listeners import EngineListener
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
+from market.engine.tick_pages import FoundTicks, TickPlace, WantedTicks
 from market.prices.candles import key_of_candles
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, StatusRecord, Tick
@@ -143,6 +144,10 @@ def given_numbers(engine: Engine) -> StreamNumbers:
     return numbers
 
 
+ReadArchived = Callable[[WantedTicks, TickPlace | None], Awaitable[FoundTicks]]
+"""Ticks of finished days, up to the place where those begin that are kept here; None if there are none."""
+
+
 class Listener(NamedTuple):
     """See `MarketRuntime.listen`."""
 
@@ -170,6 +175,8 @@ class MarketRuntime:
         self.liveness = EngineLiveness()
         self.engine_listeners: list[EngineListener] = []
         """Follow each decision of an engine in this process, and write within its transactions."""
+        self.read_archived: ReadArchived | None = None
+        """Set by the archive, a room above."""
 
     async def start(self) -> None:
         if bus_url():

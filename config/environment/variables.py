@@ -305,6 +305,18 @@ TABLE: tuple[str | Variable, ...] = (
     whole("CANDLE_DAYS_1H", 0, "For how many days 1h candles are kept; 0 means forever."),
     whole("CANDLE_DAYS_4H", 0, "For how many days 4h candles are kept; 0 means forever."),
     whole("CANDLE_DAYS_1D", 0, "For how many days 1d candles are kept; 0 means forever."),
+    whole(
+        "TICKS_HOURS",
+        26,
+        "For how many hours accepted ticks can be fetched; two are for the night that archives them.",
+        lowest=24,
+    ),
+    whole(
+        "TICKS_MB",
+        8_000,
+        "The most megabytes that they take in `VAR_DIR`; the oldest go first. A million ticks take 44.",
+        lowest=1,
+    ),
     whole("DEMO_SEED", 7, "A different number gives a different simulated market."),
     whole(
         "DEMO_DAYS",

@@ -60,6 +60,9 @@ HEADERS: dict[str, tuple[str, Json]] = {
         r"^[A-Za-z0-9_.-]+$",
         "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
     ),
+    "X-Epoch": patterned(
+        "The numbering that the `seq` of all ticks of this page belongs to.", "^[0-9a-f]{12}$", "5f0c2a9be114"
+    ),
     "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
     "X-Market-State": one_word("The state of the market at the moment.", "open", "closed", "stale"),
     "ETag": patterned(
@@ -77,7 +80,7 @@ HEADERS: dict[str, tuple[str, Json]] = {
     "X-AI-Remaining": counting("AI calls that are left today.", 18),
     "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when the count is reset.", 1795305600),
 }
-SOMETIMES = ("X-Last-Closed", "X-Next-Cursor")
+SOMETIMES = ("X-Last-Closed", "X-Next-Cursor", "X-Epoch")
 # What a browser may show to a page of another site: all of ours that such a page can use.
 EXPOSED = ", ".join([*(name for name in HEADERS if name != "WWW-Authenticate"), "Content-Disposition"])
 ON_EVERY_ANSWER = {

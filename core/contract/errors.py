@@ -63,6 +63,7 @@ CODES = (
     "ai_quota_exceeded",
     "model_unavailable",
     "quote_unavailable",
+    "ticks_unavailable",
     "overloaded",
     "internal_error",
 )
@@ -209,6 +210,14 @@ class AiQuotaExceeded(RetryLater):
 
 class QuoteUnavailable(RetryLater):
     status_code, code = 503, "quote_unavailable"
+
+
+class TicksUnavailable(RetryLater):
+    status_code, code = 503, "ticks_unavailable"
+    message = (
+        "The ticks of this instrument are not on this server at the moment, so none are shown rather than "
+        "too few. Try again shortly."
+    )
 
 
 class ModelUnavailable(RetryLater):

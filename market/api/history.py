@@ -3,9 +3,9 @@ forms."""
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -133,14 +133,17 @@ def has_arrow() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def asked_form(scope: dict[str, Any]) -> Form:
-    name = chosen_type(scope, tuple(FORMS))
+F = TypeVar("F")
+
+
+def asked_form(scope: dict[str, Any], forms: Mapping[str, F]) -> F:
+    name = chosen_type(scope, tuple(forms))
     if name == ARROW and not has_arrow():
         try:
             name = chosen_type(scope, (JSON, CSV))
         except NotAcceptable as refusal:
             raise NotAcceptable(NO_ARROW, field="Accept", allowed=refusal.allowed) from None
-    return FORMS[name]
+    return forms[name]
 
 
 def gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -162,7 +165,7 @@ faster than it is sent."""
 open_pages = OpenBodies(
     MOST_OF_AN_ACCOUNT,
     MOST_PAGES,
-    f"An account may read {MOST_OF_AN_ACCOUNT} pages of history at a time. Read one to its end.",
+    f"An account may read {MOST_OF_AN_ACCOUNT} pages of candles or ticks at a time. Read one to its end.",
     retry_after=1,
 )
 _reading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -184,11 +187,23 @@ async def sent(page: OpenBody, parts: Iterator[bytes]) -> AsyncGenerator[bytes, 
         open_pages.leave(page)
 
 
+def page_answer(
+    scope: dict[str, Any], page: OpenBody, media_type: str, parts: Iterator[bytes], following: str | None
+) -> Answer:
+    """`following` is the cursor of the next page, for which only JSON has room."""
+    headers = {"Vary": "Accept, Accept-Encoding"}
+    if following is not None and media_type != JSON:
+        headers["X-Next-Cursor"] = following
+    if takes_gzip(scope):
+        parts, headers["Content-Encoding"] = gzipped(parts), "gzip"
+    return Answer(b"", headers, media_type=media_type, streamed=sent(page, parts))
+
+
 LONGEST_PAGE = 10_000
 MOST_OF_OUR_PAGES = 1_000
-"""Bars of one walk, for the keys of our own pages."""
+"""Bars or ticks of one walk, for the keys of our own pages."""
 OUR_PAGES = (
-    f"The key of a page can read up to {MOST_OF_OUR_PAGES:,} bars of history. An API key, issued "
+    f"The key of a page can read up to {MOST_OF_OUR_PAGES:,} bars or ticks of the past. An API key, issued "
     "in the settings panel, can read all of it."
 )
 OTHER_KIND = (
@@ -313,7 +328,7 @@ class HistoryViewSet(ApiViewSet):
         place = begin(*asked[2:]) if cursor is None else WalkPosition(*cursors.open(cursor, asked))
         if caller_of(request).is_page:
             check_page_of_ours(place.given + wanted["limit"], wanted)
-        form = asked_form(self.scope)
+        form = asked_form(self.scope, FORMS)
         page = open_pages.enter(caller_of(request).counted_under)
         try:
             found = await find(facts, wanted, place)
@@ -327,15 +342,8 @@ class HistoryViewSet(ApiViewSet):
                 asked, WalkPosition(bounds.last_ms, place.end_ms, found.simulated, given)
             )
         about = About(facts.symbol, wanted["timeframe"], following, bool(wanted["expand"]))
-        return self._answer(page, form, about, found.candles)
-
-    def _answer(self, page: OpenBody, form: Form, about: About, candles: Iterator[CandlePart]) -> Answer:
-        parts, headers = form.make(about, candles), {"Vary": "Accept, Accept-Encoding"}
-        if about.next is not None and form.media_type != JSON:
-            headers["X-Next-Cursor"] = about.next
-        if takes_gzip(self.scope):
-            parts, headers["Content-Encoding"] = gzipped(parts), "gzip"
-        return Answer(b"", headers, media_type=form.media_type, streamed=sent(page, parts))
+        parts = form.make(about, found.candles)
+        return page_answer(self.scope, page, form.media_type, parts, following)
 
 
 def check_page_of_ours(up_to: int, wanted: dict[str, Any]) -> None:

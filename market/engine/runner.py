@@ -33,6 +33,7 @@ from market.store.series import LoadedMarket, load, reload_candles
 from .engine import NO_ROOM, Engine
 from .listeners import EngineListener, EngineStart, FillTerms, SymbolStanding
 from .push_queue import NothingKept
+from .recent_ticks import recorder
 from .series_changes import SeriesChanges
 from .status import EngineStatus, status_of
 from .writer import LOOK_S, EngineWriter
@@ -349,7 +350,7 @@ class Runner:
         if self.writer.lease.is_held or isinstance(self.bus, LocalBus):
             writer = self.writer.writer if self.writer.lease.is_held else ""
             bus = self.bus
-            epoch, faults = bus.journal_position.epoch, (bus.has_hole, bus.fault)
+            epoch, faults = bus.journal_position.epoch, (bus.has_hole, bus.fault, recorder.fault)
             status = status_of(self.engine, now_ms(), writer, epoch, clock, *faults)
             self.bus.tell(status)
             self._on_status(status)

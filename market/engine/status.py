@@ -61,6 +61,8 @@ class EngineStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """The journal of an engine within its process lacks something that the database lacks too."""
     bus_fault: str = ""
     """Why Redis may not keep what the engine says: `full` or `away`."""
+    ticks_fault: str = ""
+    """Why the last ticks are not kept for REST."""
 
 
 # A feed without messages for this long is silent, even if its connection is open.
@@ -75,6 +77,7 @@ def status_of(
     clock: SteadyClock | None = None,
     has_hole: bool = False,
     bus_fault: str = "",
+    ticks_fault: str = "",
 ) -> EngineStatus:
     return EngineStatus(
         at_ms=at_ms,
@@ -92,6 +95,7 @@ def status_of(
         lagging=_lagging(engine),
         has_hole=has_hole,
         bus_fault=bus_fault,
+        ticks_fault=ticks_fault,
     )
 
 

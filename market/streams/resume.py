@@ -125,6 +125,11 @@ class SymbolFrames:
         self._came_ms.extend(came_ms)
         self._forget_before(since_ms)
 
+    @property
+    def came_ms(self) -> int:
+        """When its last frame came; 0 if none has."""
+        return self._came_ms[-1] if self._came_ms else 0
+
     def _forget_before(self, since_ms: int) -> None:
         while self._came_ms and self._came_ms[0] < since_ms:
             self._came_ms.popleft()
@@ -231,6 +236,11 @@ class RecentFrames:
         named = self._frames_of if ALL in symbols else symbols
         found = ((symbol, self._frames_of.get(symbol)) for symbol in sorted(named))
         return {symbol: (frames.head or 0) if frames is not None else 0 for symbol, frames in found}
+
+    def head(self, symbol: str, since_ms: int) -> int:
+        """The number of its last frame, if that came since then, else 0."""
+        frames = self._frames_of.get(symbol)
+        return 0 if frames is None or frames.came_ms < since_ms else frames.head or 0
 
     def open(
         self,

@@ -13,6 +13,7 @@ PATHS = (
     "/api/market/EURUSD",
     "/api/market/EURUSD/quote",
     "/api/market/EURUSD/history",
+    "/api/market/EURUSD/ticks",
     "/api/quotes",
     "/api/orderflow/EURUSD",
     "/api/signals",

@@ -19,6 +19,7 @@ TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 COUNTS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/market/EURUSD", "bars", {"max": 500}),
     ("/api/market/EURUSD/history", "limit", {"max": 10_000}),
+    ("/api/market/EURUSD/ticks", "limit", {"max": 10_000}),
     ("/api/signals", "limit", {"max": 500}),
     ("/api/signals/ledger", "limit", {"max": 500}),
     ("/api/news", "limit", {"max": 500}),

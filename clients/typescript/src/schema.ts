@@ -84,6 +84,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/market/{symbol}/ticks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The accepted ticks of one instrument
+         * @description Accepted ticks, oldest first, with the numbers that they have on `/ws/market`: what a `gap` or `unrecovered` left out can be fetched here. At least the last 24 hours are kept; tiers that may read the archive also get its finished days, without a seam. A tick that a frame has shown is in the answer. Within an `epoch`, `seq` increases by one, so a missing tick is noticed. A page ends where the epoch changes, and `next` continues in the next epoch. `next` is to be sent with the same parameters (only `limit` and the format may differ), remains valid when the service is restarted, and loses and repeats no tick, even of one millisecond. `Accept` chooses JSON, `text/csv` or `application/vnd.apache.arrow.stream`; in the last two, the cursor is in the header `X-Next-Cursor`, and the epoch in `X-Epoch`. Responses are compressed with gzip for clients that accept it.
+         */
+        get: operations["getTicks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/quotes": {
         parameters: {
             query?: never;
@@ -1541,7 +1561,7 @@ export interface components {
              * @description Stable, and meant for programs.
              * @enum {string}
              */
-            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "range_not_satisfiable" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
+            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "range_not_satisfiable" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "ticks_unavailable" | "overloaded" | "internal_error";
             /** @description Meant for people; it may change. */
             message: string;
             /** @description The HTTP status, repeated. */
@@ -1677,6 +1697,47 @@ export interface components {
              * @description Sum of the results of all episodes, in R.
              */
             total_r: number;
+        };
+        TickItem: {
+            /**
+             * Format: date-time
+             * @description The source's time of the tick, with milliseconds.
+             */
+            timestamp: string;
+            /**
+             * Format: double
+             * @description The price at which you can sell.
+             */
+            bid: number;
+            /**
+             * Format: double
+             * @description The price at which you can buy.
+             */
+            ask: number;
+            /**
+             * Format: double
+             * @description `ask` − `bid`, in price units.
+             */
+            spread: number;
+            /**
+             * Format: double
+             * @description The volume since the previous tick.
+             */
+            volume: number;
+            /** @description The tick's number, as on `/ws/market`. */
+            seq: number;
+        };
+        Ticks: {
+            /** @description Instrument code. */
+            symbol: string;
+            /** @description The numbering that `seq` belongs to, of all items; without items the present one. */
+            epoch: string;
+            /** @description Oldest first. */
+            items: components["schemas"]["TickItem"][];
+            /** @description Ticks in this page. */
+            count: number;
+            /** @description The cursor of the next page; null if there is none. */
+            next: string | null;
         };
         TimeframeTrend: {
             /** @description The interval of the candles. */
@@ -2000,6 +2061,8 @@ export interface components {
         "X-Last-Closed": string;
         /** @description The cursor of the next page, where the body is not JSON. Absent on the last page. */
         "X-Next-Cursor": string;
+        /** @description The numbering that the `seq` of all ticks of this page belongs to. */
+        "X-Epoch": string;
         /** @description Milliseconds since the quote's own time. */
         "X-Quote-Age-Ms": number;
         /** @description The state of the market at the moment. */
@@ -2364,6 +2427,143 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    getTicks: {
+        parameters: {
+            query?: {
+                /** @description The first time to include, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the first tick that is kept. */
+                start?: string | number;
+                /** @description The end, which is excluded, in the same format. By default, now. */
+                end?: string | number;
+                /** @description Number of ticks. */
+                limit?: number;
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` and the format may differ. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Instrument code, in upper or lower case. */
+                symbol: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-Next-Cursor": components["headers"]["X-Next-Cursor"];
+                    "X-Epoch": components["headers"]["X-Epoch"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticks"];
+                    "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                };
+            };
+            /** @description A parameter or the header `Host` is invalid; the body names it and what is allowed. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            /** @description The key was sent without TLS, or its tier does not include this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    /** @description Requests that your tier allows in 60 seconds. */
+                    "X-RateLimit-Limit"?: number;
+                    /** @description Requests that are left at the moment. */
+                    "X-RateLimit-Remaining"?: number;
+                    /** @description Epoch seconds when the next request becomes available. */
+                    "X-RateLimit-Reset"?: number;
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nothing exists by the name in the path or in a parameter. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The path offers none of the formats in the Accept header. */
+            406: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            /** @description The service cannot answer at the moment. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-API-Version": components["headers"]["X-API-Version"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    /** @description Requests that your tier allows in 60 seconds. */
+                    "X-RateLimit-Limit"?: number;
+                    /** @description Requests that are left at the moment. */
+                    "X-RateLimit-Remaining"?: number;
+                    /** @description Epoch seconds when the next request becomes available. */
+                    "X-RateLimit-Reset"?: number;
+                    /** @description The limit, in the form of the IETF draft: tier, quota, window in seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What remains, in the form of the IETF draft: tier, requests, seconds until the next one. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     listQuotes: {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
+from instruments.models import WithheldSource
 from market.prices.candles import PriceBar
 from market.store import candle_rows
 from tests.client import Api
@@ -56,3 +59,12 @@ def walk(shared: Api, query: str = "") -> list[dict[str, Any]]:
     while (cursor := pages[-1]["next"]) is not None:
         pages.append(page(shared, f"{query}&cursor={cursor}"))
     return pages
+
+
+@contextmanager
+def withheld(name: str) -> Iterator[None]:
+    source = WithheldSource.objects.create(name=name, why="Its terms.")
+    catalogue.load_now()
+    yield
+    source.delete()
+    catalogue.load_now()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
 from typing import Any
@@ -20,7 +18,7 @@ from time_machine import Traveller
 from core.clock import now_ms
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
-from instruments.models import Instrument, WithheldSource
+from instruments.models import Instrument
 from market import runtime
 from market.models import LastQuote
 from market.prices.candles import PriceBar
@@ -32,7 +30,20 @@ from tests.contract.answers import SECONDS, refusal, to_ms
 from tests.databases.queries import count_queries
 from tests.factories import make_account, make_candle, make_instrument, make_user, put_quote
 
-from .stored_minutes import ARROW, CSV, NOON_MS, PATH, STORED, ask, minutes, page, store, times, walk
+from .stored_minutes import (
+    ARROW,
+    CSV,
+    NOON_MS,
+    PATH,
+    STORED,
+    ask,
+    minutes,
+    page,
+    store,
+    times,
+    walk,
+    withheld,
+)
 
 pytestmark = pytest.mark.services
 
@@ -386,15 +397,6 @@ def test_while_a_series_changes_only_what_the_clock_has_closed_is_answered(
     assert hours_of(shared, "CHANGES") == ["11"]
     clock.move_to("2026-11-18T13:00:00Z")
     assert hours_of(shared, "CHANGES") == ["11", "12"]
-
-
-@contextmanager
-def withheld(name: str) -> Iterator[None]:
-    source = WithheldSource.objects.create(name=name, why="Its terms.")
-    catalogue.load_now()
-    yield
-    source.delete()
-    catalogue.load_now()
 
 
 def test_candles_of_a_withheld_source_are_left_out(shared: Api) -> None:

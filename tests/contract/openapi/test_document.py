@@ -68,6 +68,10 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "expand": list_of(["basis"]),
         **RANGE,
     },
+    "/api/market/{symbol}/ticks": {
+        "limit": ("query", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}),
+        **RANGE,
+    },
     "/api/quotes": {
         "symbols": (
             "query",

@@ -48,6 +48,8 @@ from .market import (
     Quote,
     QuoteList,
     RejectedSymbol,
+    TickItem,
+    Ticks,
 )
 from .news import Calibration, NewsCalibration, NewsItem, NewsList
 from .service import AiCalls, Limits, OpenStream, Session, Streams, Window
@@ -149,6 +151,8 @@ __all__ = [
     "StreamedCandle",
     "Streams",
     "SymbolRecord",
+    "TickItem",
+    "Ticks",
     "TimeframeTrend",
     "TrendDriver",
     "TrendEvidence",

@@ -82,6 +82,25 @@ class History(TypedDict):
 
 
 @final
+class Ticks(TypedDict):
+    symbol: str
+    epoch: str
+    items: list[TickItem]
+    count: int
+    next: str | None
+
+
+@final
+class TickItem(TypedDict):
+    timestamp: str
+    bid: float
+    ask: float
+    spread: float
+    volume: float
+    seq: int
+
+
+@final
 class QuoteList(TypedDict):
     items: list[ListedQuote]
     count: int
