@@ -77,6 +77,7 @@ service = Service()
 answer_api = ApiHandler(UnknownPathViewSet.as_view({"get": "absent"}))
 answer_page = PageHandler()
 SOCKETS = [
+    re_path("^ws/?$", StreamConsumer.as_asgi()),
     re_path("^ws/market/?$", StreamConsumer.as_asgi(stream=prices)),
     re_path("^ws/orderflow/?$", StreamConsumer.as_asgi(stream=order_flow)),
     re_path("^ws/candles/?$", StreamConsumer.as_asgi(stream=candles)),

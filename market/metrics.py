@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from core.clock import now_ms
 from market.overview import InstrumentOverview, Overview, overview
 from market.runtime import is_heard
-from market.streams.consumer import Stream, all_streams
+from market.streams.consumer import Stream, all_streams, one_socket
 from market.streams.hub.hub import Hub
 
 STATES = ("open", "closed", "stale")
@@ -161,6 +161,10 @@ COUNTED: tuple[tuple[str, str, Callable[[Hub], int]], ...] = (
 )
 
 
+TOGETHER = "all"
+"""The label of `/ws`."""
+
+
 class StreamMetrics(Collector):
     def __init__(self, streams: Sequence[Stream] = all_streams) -> None:
         self._streams = streams
@@ -171,36 +175,41 @@ class StreamMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         connections = GaugeMetricFamily("tickwire_stream_connections", "Open sockets.", labels=LABEL)
-        for stream in self._streams:
-            connections.add_metric((stream.kind.name,), stream.hub.members)
+        for name, hub in self._hubs:
+            connections.add_metric((name,), hub.members)
         yield connections
-        for name, text, count_of in COUNTED:
-            counter = CounterMetricFamily(f"tickwire_stream_{name}", text, labels=LABEL)
-            for stream in self._streams:
-                counter.add_metric((stream.kind.name,), count_of(stream.hub))
+        for counted, text, count_of in COUNTED:
+            counter = CounterMetricFamily(f"tickwire_stream_{counted}", text, labels=LABEL)
+            for name, hub in self._hubs:
+                counter.add_metric((name,), count_of(hub))
             yield counter
         yield self._closed()
         yield self._latency(now_ms())
+
+    @property
+    def _hubs(self) -> list[tuple[str, Hub]]:
+        """By the names of their paths."""
+        return [*((stream.kind.name, stream.hub) for stream in self._streams), (TOGETHER, one_socket)]
 
     def _closed(self) -> Metric:
         family = CounterMetricFamily(
             "tickwire_stream_closed", "Sockets closed by this process, by code.", labels=("stream", "code")
         )
-        for stream in self._streams:
-            for code, count in sorted(stream.hub.closed.items()):
-                family.add_metric((stream.kind.name, str(code)), count)
+        for name, hub in self._hubs:
+            for code, count in sorted(hub.closed.items()):
+                family.add_metric((name, str(code)), count)
         return family
 
     def _latency(self, at_ms: int) -> Metric:
         family = SummaryMetricFamily(
             LATENCY, "From the engine's acceptance of a tick to its write; quantiles of the last full minute."
         )
-        for stream in self._streams:
-            if stream.kind.is_numbered:
-                labels: dict[str, str] = {"stream": stream.kind.name}
-                latency = stream.hub.latency
-                for share, took_ms in latency.quantiles(at_ms).items():
+        unmeasured = {stream.kind.name for stream in self._streams if not stream.kind.is_numbered}
+        for name, hub in self._hubs:
+            if name not in unmeasured:
+                labels: dict[str, str] = {"stream": name}
+                for share, took_ms in hub.latency.quantiles(at_ms).items():
                     family.add_sample(LATENCY, labels | {"quantile": str(share)}, took_ms / 1000)
-                family.add_sample(f"{LATENCY}_count", labels, latency.count)
-                family.add_sample(f"{LATENCY}_sum", labels, latency.sum_ms / 1000)
+                family.add_sample(f"{LATENCY}_count", labels, hub.latency.count)
+                family.add_sample(f"{LATENCY}_sum", labels, hub.latency.sum_ms / 1000)
         return family

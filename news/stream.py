@@ -24,7 +24,7 @@ from market.streams.announced_stream import (
     whole_number,
 )
 from market.streams.asyncapi import Channel
-from market.streams.consumer import StreamConsumer
+from market.streams.consumer import Following
 from market.streams.protocol.messages import ALL, CATEGORIES, NEWS, Milliseconds, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
 
@@ -124,7 +124,7 @@ class NewsStream(AnnouncedStream):
     def __init__(self, read: Read = read_announced, chunk: int = CHUNK) -> None:
         super().__init__(NEWS, read, announcements_wait, chunk)
 
-    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+    async def subscribe(self, client: Following, message: Subscribe) -> None:
         if message.categories is UNSET:
             message = replace(message, categories=frozenset(CATEGORIES))
         await super().subscribe(client, message)
@@ -142,7 +142,7 @@ class NewsStream(AnnouncedStream):
         return any(is_chosen(announced, choice) for choice in topics)
 
     def recipients(self, announced: Announced) -> Iterable[str]:
-        return [choice for choice in self.hub.topics if is_chosen(announced, choice)]
+        return [choice for choice in self.topics if is_chosen(announced, choice)]
 
     def last_position(self) -> int:
         return NewsAnnouncement.objects.last_position()

@@ -16,9 +16,8 @@ from core.threads import in_thread
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol import subscriptions
 from market.streams.protocol.messages import StreamKind, Subscribe
-from serving.websocket.connection import frame
 
-from .consumer import Stream, StreamConsumer
+from .consumer import Following, Stream
 from .wire import OutgoingFrame
 
 AFTER_POSITION = "after:"
@@ -141,7 +140,7 @@ class AnnouncedStream(Stream):
                     # Both in one step: a client that joins has either had it or will get it.
                     self.position = announced.position
                     outgoing = OutgoingFrame(announced.frame, 0, sent_ms)
-                    self.hub.publish(outgoing, *self.recipients(announced))
+                    self.publish(outgoing, *self.recipients(announced))
 
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
@@ -154,7 +153,7 @@ class AnnouncedStream(Stream):
         await asyncio.sleep(RESTS_FOR * took_s * len(found) / self._chunk)
         return Missed(after, upto, found)
 
-    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+    async def subscribe(self, client: Following, message: Subscribe) -> None:
         missed: Missed | None = None
         # A message that a client sent before it hung up is still handled, but without a read.
         if message.since is not UNSET and client.subscriber.is_open:
@@ -185,7 +184,8 @@ class AnnouncedStream(Stream):
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
         """Send what `topics` add to what the subscriber received, then let the hub continue from there."""
-        had = subscriber.topics
+        hub = self.hub_of(subscriber)
+        had = hub.topics_of(subscriber)
         await subscriber.drained()
         # A client that already receives all of it, and asks again and again, causes no read.
         while subscriber.is_open and not topics <= had:
@@ -194,6 +194,7 @@ class AnnouncedStream(Stream):
                 subscriber,
                 [each for each in found if self.concerns(topics, each) and not self.concerns(had, each)],
                 variant,
+                hub.written,
             )
             after = upto if len(found) < self._chunk else found[-1].position
             if after >= self.position:
@@ -202,7 +203,7 @@ class AnnouncedStream(Stream):
             if subscriber.is_open:
                 missed = await self.look_back(after)
         # There was no await since the comparison, so nothing was sent meanwhile.
-        self.hub.subscribe(subscriber, topics, variant)
+        hub.subscribe(subscriber, topics, variant)
 
     def wake(self, facts: dict[str, Any]) -> None:
         self._wake.set()
@@ -216,9 +217,11 @@ class AnnouncedStream(Stream):
         self._wake.set()
 
 
-def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
+def send(
+    subscriber: Subscriber, missed: list[Announced], variant: int, written: Callable[[bytes], bytes]
+) -> None:
     sent_ms = now_ms()
     if missed:
         subscriber.send(
-            b"".join(frame(OutgoingFrame(each.frame, 0, sent_ms).payload(variant)) for each in missed)
+            b"".join(written(OutgoingFrame(each.frame, 0, sent_ms).payload(variant)) for each in missed)
         )

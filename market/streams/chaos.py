@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from instruments.facts import TEST_SYMBOL
 from market.streams.protocol.messages import CHAOS, Chaos, RequestedFeature
 
 from .wire import OutgoingFrame
-
-if TYPE_CHECKING:
-    from market.streams.hub.hub import Hub
 
 EVERY, BURST = 10, 20
 CYCLE_MS, STALE_AFTER_MS = 30_000, 15_000
@@ -44,11 +41,16 @@ class TopicFault:
         return held
 
 
+class Publisher(Protocol):
+    def has(self, topic: str, /) -> bool: ...
+    def publish(self, message: OutgoingFrame, /, *topics: str) -> None: ...
+
+
 class TopicFaults:
     """The requested faults."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
         self._topics: dict[str, TopicFault] = {}
 
     def clear(self) -> None:
@@ -67,7 +69,7 @@ class TopicFaults:
 
     def send(self, outgoing: OutgoingFrame) -> None:
         for topic, fault in tuple(self._topics.items()):
-            if self._hub.has(topic):
+            if self._publisher.has(topic):
                 self._publish(topic, fault.take(outgoing))
             else:
                 del self._topics[topic]
@@ -78,4 +80,4 @@ class TopicFaults:
 
     def _publish(self, topic: str, frames: list[OutgoingFrame]) -> None:
         for outgoing in frames:
-            self._hub.publish(outgoing, topic)
+            self._publisher.publish(outgoing, topic)

@@ -25,7 +25,7 @@ from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickA
 from market.store.checkpoints import Checkpoint
 from market.streams.authenticated import authenticated_sockets
 from market.streams.chaos import TopicFaults
-from market.streams.consumer import Stream, StreamConsumer
+from market.streams.consumer import Following, Stream, one_socket
 from market.streams.hub.hub import Hub, replay
 from market.streams.protocol import subscriptions
 from market.streams.protocol.messages import (
@@ -73,7 +73,7 @@ class NumberedStream(Stream):
         """What is sent when all have been notified, so that no later frame overtakes the notice of a
         change."""
         self.recent = RecentFrames(keep_ms, from_first=kind.has_timeframes)
-        self.faults = TopicFaults(self.hub)
+        self.faults = TopicFaults(self)
         self._besides = (ALL,) if kind.takes_all else ()
 
     def clear(self) -> None:
@@ -90,7 +90,7 @@ class NumberedStream(Stream):
     @property
     def followed(self) -> set[str]:
         """The symbols, or "*", with a subscriber."""
-        return self.symbols_of(self.hub.topics)
+        return self.symbols_of(self.topics)
 
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
         """Clients that make the demo's test instrument misbehave get it on topics of their own."""
@@ -108,7 +108,7 @@ class NumberedStream(Stream):
             self.recent.know(last)
         # Held frames have the old numbers: the gap tells clients that they are missing. New series are kept.
         self._held = [held for held in self._held if held.func == self.begin_series]
-        self.hub.notify(self._gap, self._hold(), SEQ)
+        self.notify_all(self._gap, SEQ, holds=True)
 
     def send(
         self,
@@ -136,7 +136,7 @@ class NumberedStream(Stream):
             return
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
         if is_offered:
-            self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms, dated_ms=dated_ms)
+            self.publish(outgoing, symbol, *self._besides, since_ms=since_ms, dated_ms=dated_ms)
             if symbol == TEST_SYMBOL:
                 self.faults.send(outgoing)
 
@@ -166,7 +166,7 @@ class NumberedStream(Stream):
             return
         self.end_series(symbol, last_tick)
         concerned = {symbol, ALL}
-        self.notify("new_series", lambda named: [symbol] if concerned & named else [], now_ms, self._hold())
+        self.notify("new_series", lambda named: [symbol] if concerned & named else [], now_ms, holds=True)
 
     def end_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
         self.recent.begin_series(symbol, last_tick)
@@ -175,15 +175,15 @@ class NumberedStream(Stream):
         """Without an engine no frames are sent, which would look like a quiet market."""
         self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
 
-    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+    async def subscribe(self, client: Following, message: Subscribe) -> None:
         # Nothing is awaited here, so that no frame comes before the reply and none is missed after it.
         subscriber, wanted, now = client.subscriber, client.subscriptions, clock.now_ms()
         change = client.add(message)
         market.follow(None if wanted.has_all else wanted.symbols)
-        reply, missed = self.open(message, wanted, change, now, client.replayed)
-        subscriber.wants_latest = "latest" in wanted.features and self.kind.can_conflate
+        reply, missed = self.open(message, wanted, change, now, client.replayed, client.hub.written)
+        subscriber.wants_latest |= "latest" in wanted.features and self.kind.can_conflate
         client.listen()
-        replay(self.hub.slow, subscriber, chain([frame(encode(reply))], missed))
+        replay(client.socket.hub.slow, subscriber, chain([frame(encode(reply))], missed), self.kind.name)
         if change.joined and not market.is_heard():
             client.say(Notice(code="stale", symbols=change.joined, time=now))
 
@@ -194,6 +194,7 @@ class NumberedStream(Stream):
         change: SubscriptionChange,
         now_ms: int,
         allowance: ReplayAllowance,
+        written: Callable[[bytes], bytes] = frame,
     ) -> tuple[Subscribed, Iterator[bytes]]:
         """The reply to a subscribe, and the frames after it. Nothing may be awaited between this and the
         hub's subscribe."""
@@ -217,7 +218,7 @@ class NumberedStream(Stream):
         )
         variant = self.variant_of(subscribed)
         # Each is made when it is due.
-        return reply, (frame(extended(data, seq, now_ms, variant)) for seq, data in opening.frames)
+        return reply, (written(extended(data, seq, now_ms, variant)) for seq, data in opening.frames)
 
 
 # Candles as they are closed, and as they form for clients that asked for that.
@@ -237,7 +238,7 @@ class CandleStream(NumberedStream):
         super().clear()
         self.forming.clear()
 
-    async def subscribe(self, client: StreamConsumer, message: Subscribe) -> None:
+    async def subscribe(self, client: Following, message: Subscribe) -> None:
         wanted = client.subscriptions
         if message.timeframes is UNSET:
             message = replace(message, timeframes=frozenset(wanted.timeframes or (DEFAULT_TIMEFRAME,)))
@@ -305,8 +306,7 @@ class FormingCandles:
         self._timer = self._stream.hub.loop.call_later(FORMING_S, self.look)
 
     def look(self) -> None:
-        hub = self._stream.hub
-        self.is_wanted = any(topic.endswith(FORMING) for topic in hub.topics)
+        self.is_wanted = any(topic.endswith(FORMING) for topic in self._stream.topics)
         if not self.is_wanted:
             self._ticked.clear()
             return
@@ -316,18 +316,18 @@ class FormingCandles:
             ticked, self._ticked = self._ticked, set()
             sent_ms = clock.now_ms()
             for symbol in ticked:
-                self._send(hub, symbol, sent_ms)
+                self._send(symbol, sent_ms)
 
-    def _send(self, hub: Hub, symbol: str, sent_ms: int) -> None:
+    def _send(self, symbol: str, sent_ms: int) -> None:
         facts, quote = catalogue.find(symbol), market.prices.quotes.get(symbol)
         if facts is None or quote is None or not facts.is_offered:
             return
         history = market.prices.history(facts)
         for timeframe in TIMEFRAMES:
             topic = key_of_candles(symbol, timeframe) + FORMING
-            if hub.has(topic) and (row := history.forming_row(timeframe)) is not None:
+            if self._stream.has(topic) and (row := history.forming_row(timeframe)) is not None:
                 sent = candle_update(symbol, timeframe, row, is_closed=False, time_ms=quote.time_ms)
-                hub.publish(FormingCandle(sent, 0, sent_ms), topic)
+                self._stream.publish(FormingCandle(sent, 0, sent_ms), topic)
 
 
 def candle_frame(kept: bytes) -> bytes:
@@ -527,4 +527,5 @@ prices.recent.make, order_flow.recent.make = price_frame, flow_frame
 def stop() -> None:
     for stream in STREAMS:
         stream.clear()
+    one_socket.clear()
     authenticated_sockets.clear()

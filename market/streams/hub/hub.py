@@ -9,9 +9,8 @@ import contextlib
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from types import MappingProxyType
-from typing import cast
 
 from core.clock import now_ms
 from core.deadlines import patient
@@ -27,10 +26,10 @@ from .subscribers import (
     LatestReplay,
     Memberships,
     Publication,
-    ReplaceablePublication,
     Replay,
     Subscriber,
     Write,
+    can_replace,
     ignore_end,
 )
 
@@ -101,20 +100,21 @@ class SlowReaders:
 FEW = 64
 
 
-def replay(slow: SlowReaders, subscriber: Subscriber, frames: Iterator[bytes]) -> None:
+def replay(slow: SlowReaders, subscriber: Subscriber, frames: Iterator[bytes], stream: str = "") -> None:
     """Send these before anything that is published from now on."""
     first = list(islice(frames, FEW))
     subscriber.send(b"".join(first))
     if len(first) < FEW or not subscriber.is_open:
         return
-    if isinstance(subscriber.backlog, Replay):
+    if isinstance(subscriber.backlog, Replay) and subscriber.backlog.is_of(stream):
         # A client that asks again before it has read what it asked for would fill the memory.
         slow.give_up(subscriber)
         return
     if subscriber.backlog is None:
         slow.hold(subscriber)
     older, make = subscriber.backlog, LatestReplay if subscriber.is_conflating else Replay
-    backlog = subscriber.backlog = make(slow.hub.loop.time(), subscriber.connection.waiting, older, frames)
+    now, waiting = slow.hub.loop.time(), subscriber.connection.waiting
+    backlog = subscriber.backlog = make(now, waiting, older, frames, stream)
     if isinstance(backlog, LatestBacklog):
         slow.conflating[subscriber] = backlog
     if not subscriber.is_paused:
@@ -167,6 +167,9 @@ class Hub:
         """Those with a subscriber."""
         return frozenset(self._members.topics)
 
+    def topics_of(self, subscriber: Subscriber) -> frozenset[str]:
+        return subscriber.topics
+
     def has(self, topic: str) -> bool:
         """Whether it has a subscriber."""
         return topic in self._members.topics
@@ -193,18 +196,25 @@ class Hub:
         self.closed[code] += 1
         subscriber.connection.close(code, reason, last)
 
-    def subscribe(self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0) -> None:
-        """To these topics alone, from the next message on."""
+    def subscribe(
+        self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0, lead: str = ""
+    ) -> None:
+        """To these topics alone of those that begin with `lead`, from the next message on."""
         self.flush()
         if not subscriber.is_open:
             return
-        before, group = subscriber.group, self._members.group(topics, variant)
+        before = subscriber.group
+        kept = [(each.topic, each.variant) for each in before.audiences if not each.topic.startswith(lead)]
+        group = self._members.group(chain(kept, ((topic, variant) for topic in topics)))
         if subscriber in self.slow.conflating:
             self.slow.conflating[subscriber].forget(before.topics - group.topics)
         if group is not before:
             before.remove(subscriber)
             subscriber.join_group(group)
             self._members.tidy(before)
+
+    def written(self, text: bytes) -> bytes:
+        return frame(text)
 
     def publish(self, message: Publication, *topics: str, since_ms: int = 0, dated_ms: int = 0) -> None:
         """Encoded once for each variant with a subscriber, and not at all without."""
@@ -216,7 +226,7 @@ class Hub:
                     data = built[variant] = frame(message.payload(variant) if variant else message.frame)
                 self._pending.append((audience, data))
                 if self.slow.conflating:
-                    self._fold(audience, message)
+                    self._fold(audience, message, data)
         if self._pending:
             if not self._since_ms:
                 self._since_ms, self._dated_ms = since_ms, dated_ms
@@ -229,8 +239,8 @@ class Hub:
         everything that was published before. `on_end` is called when all have been notified."""
         self.flush()
         # The recipients are fixed now: a client that subscribes later learns it from the reply.
-        groups = [group for group in self._members.groups.values() if group.has(variant)]
-        due = [(list(group.subscribers), group.topics) for group in groups]
+        groups = self._members.groups.values()
+        due = [(list(group.subscribers), named) for group in groups if (named := group.topics_in(variant))]
         self._notices.append((notices(due, make), on_end))
         if len(self._notices) == 1:
             self._notify_next()
@@ -299,10 +309,15 @@ class Hub:
         writes = [subscriber.write for subscriber in subscribers]
         write_each(writes, frames, lambda index: self._break(subscribers[index]))
 
-    def _fold(self, audience: Audience, message: Publication) -> None:
-        for subscriber, backlog in self.slow.conflating.items():
-            if audience in subscriber.group.audiences:
-                backlog.fold(audience.topic, cast(ReplaceablePublication, message), audience.variant)
+    def _fold(self, audience: Audience, message: Publication, data: bytes) -> None:
+        """Of a hub that streams share, not all messages can be replaced: the others wait in their order."""
+        for subscriber, backlog in tuple(self.slow.conflating.items()):
+            if audience not in subscriber.group.audiences:
+                continue
+            if can_replace(message):
+                backlog.fold(audience.topic, message, audience.variant)
+            else:
+                subscriber.put(data)
 
     def _break(self, subscriber: Subscriber) -> None:
         self.broken += 1

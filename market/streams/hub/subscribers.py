@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection, count, frame
 
@@ -36,6 +36,10 @@ class ReplaceablePublication(Publication, Protocol):
 
     def notice(self, dropped: int) -> bytes:
         """The text that says how many were left out."""
+
+
+def can_replace(message: Publication) -> TypeGuard[ReplaceablePublication]:
+    return hasattr(message, "over")
 
 
 class Backlog:
@@ -115,9 +119,16 @@ class Replay(Backlog):
     """Goes out as the client reads, before what is published meanwhile. Only the latter is bounded, but the
     client has to keep reading."""
 
-    def __init__(self, now: float, waiting: int, older: Backlog | None, frames: Iterator[bytes]) -> None:
+    def __init__(
+        self, now: float, waiting: int, older: Backlog | None, frames: Iterator[bytes], stream: str = ""
+    ) -> None:
         super().__init__(now, waiting)
-        self._older, self._replayed = older, frames
+        self._older, self._replayed, self._stream = older, frames, stream
+
+    def is_of(self, stream: str) -> bool:
+        """Whether what this stream replays may not have been read yet."""
+        older = self._older
+        return self._stream == stream or (isinstance(older, Replay) and older.is_of(stream))
 
     def take(self) -> bytes:
         if self._older is not None:
@@ -210,10 +221,13 @@ class Group:
 
     @property
     def topics(self) -> frozenset[str]:
-        return frozenset(audience.topic for audience in self.audiences)
+        return self.topics_in(0)
 
-    def has(self, variant: int) -> bool:
-        return not variant or any(audience.variant & variant for audience in self.audiences)
+    def topics_in(self, variant: int) -> frozenset[str]:
+        """Those whose frames it gets in this variant; with 0, all."""
+        return frozenset(
+            audience.topic for audience in self.audiences if not variant or audience.variant & variant
+        )
 
     def encode(self) -> EncodedGroup:
         self.encoded = encoded = EncodedGroup.of(self.subscribers)
@@ -235,13 +249,13 @@ Write = Callable[[bytes], object]
 
 class Subscriber:
     __slots__ = (
-        "_hub",
         "_said_at",
         "_waiters",
         "backlog",
         "connection",
         "descriptor",
         "group",
+        "hub",
         "is_open",
         "is_paused",
         "on_slow",
@@ -252,7 +266,7 @@ class Subscriber:
     def __init__(
         self, hub: AnyHub, connection: WebSocketConnection, group: Group, on_slow: Callable[[], None]
     ) -> None:
-        self._hub, self.connection, self.group, self.on_slow = hub, connection, group, on_slow
+        self.hub, self.connection, self.group, self.on_slow = hub, connection, group, on_slow
         self.attach()
         self.backlog: Backlog | None = None
         self.is_open, self.is_paused = True, False
@@ -277,18 +291,18 @@ class Subscriber:
 
     @property
     def is_conflating(self) -> bool:
-        return self in self._hub.slow.conflating
+        return self in self.hub.slow.conflating
 
     def send(self, frames: bytes) -> None:
         """To this one alone, between what was published before and what comes later."""
-        self._hub.flush()
-        self._said_at = self._hub.loop.time()
-        self._hub.hand(self, self.write, frames)
+        self.hub.flush()
+        self._said_at = self.hub.loop.time()
+        self.hub.hand(self, self.write, frames)
 
     async def drained(self) -> None:
         """Wait until the kernel has everything for this client, or the client is gone."""
         if self.backlog is not None:
-            waiter = self._hub.loop.create_future()
+            waiter = self.hub.loop.create_future()
             self._waiters.append(waiter)
             await waiter
 
@@ -316,16 +330,16 @@ class Subscriber:
     def paused(self) -> None:
         self.is_paused = True
         if self.is_open and self.backlog is None:
-            self._hub.slow.hold(self)
+            self.hub.slow.hold(self)
 
     def resumed(self) -> None:
         self.is_paused = False
         if self.backlog is not None:
             # Not from inside the transport, which may be in the middle of a write.
-            self._hub.loop.call_soon(self._drain)
+            self.hub.loop.call_soon(self._drain)
 
     def ended(self) -> None:
-        self._hub.leave(self)
+        self.hub.leave(self)
 
     def put(self, frames: bytes) -> None:
         """What `write` is while the client reads too slowly."""
@@ -333,7 +347,7 @@ class Subscriber:
             return
         self.backlog.put(frames)
         if self.backlog.is_too_long(self.connection.waiting):
-            self._hub.slow.give_up(self)
+            self.hub.slow.give_up(self)
 
     def wake(self) -> None:
         for waiter in self._waiters:
@@ -345,10 +359,10 @@ class Subscriber:
         while self.backlog is not None and not self.is_paused:
             portion = self.backlog.take()
             if not portion:
-                self._hub.slow.release(self)
+                self.hub.slow.release(self)
                 return
-            self.backlog.moved(self._hub.loop.time(), self.connection.waiting)
-            self._hub.hand(self, self.connection.write, portion)
+            self.backlog.moved(self.hub.loop.time(), self.connection.waiting)
+            self.hub.hand(self, self.connection.write, portion)
 
 
 class EncodedGroup:
@@ -392,8 +406,9 @@ class Memberships:
         """The audiences of each, by variant."""
         self.groups: dict[frozenset[Audience], Group] = {}
 
-    def group(self, topics: Iterable[str] = (), variant: int = 0) -> Group:
-        key = frozenset(self._audience(topic, variant) for topic in topics)
+    def group(self, topics: Iterable[tuple[str, int]] = ()) -> Group:
+        """Of those who get these topics, each in its variant."""
+        key = frozenset(self._audience(topic, variant) for topic, variant in topics)
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = Group(key)

@@ -153,6 +153,8 @@ SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False, events=("sign
 NEWS = StreamKind("news", takes_all=True, is_numbered=False, has_categories=True)
 KINDS = (MARKET, ORDERFLOW, CANDLES, SIGNALS, NEWS)
 """All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
+ONE_SOCKET = "/ws"
+"""The path that carries all of them together."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]
 
@@ -272,12 +274,16 @@ class StreamRefused(Exception):
         )
         self.id: AnyId | UnsetType = UNSET
         """Of the message that is refused."""
+        self.stream: StreamName | UnsetType = UNSET
+        """On `/ws`, the stream of that message."""
         super().__init__(self.details.message)
 
     def frame(self, now_ms: int) -> Error:
+        is_fatal = self.close is not None
         return Error(
+            stream=UNSET if is_fatal else self.stream,
             error=self.details,
-            fatal=self.close is not None,
+            fatal=is_fatal,
             retry=self.can_retry,
             id=self.id,
             time=now_ms,
@@ -314,6 +320,10 @@ class Control(msgspec.Struct, omit_defaults=True):
 class Error(Control, tag="error", kw_only=True):
     """An error. If it is fatal, the socket closes."""
 
+    stream: Annotated[
+        StreamName | UnsetType,
+        Meta(description="On `/ws`: the stream that the error is about, if it is not fatal."),
+    ] = UNSET
     error: Annotated[ErrorDetails, Meta(description="What is wrong.")]
     fatal: Annotated[bool, Meta(description="Whether the socket closes.")]
     retry: Annotated[bool, Meta(description="Whether reconnecting without a change may succeed.")]

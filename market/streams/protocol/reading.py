@@ -15,12 +15,15 @@ from .messages import (
     CATEGORIES,
     EVENTS,
     FEATURES,
+    KINDS,
+    MARKET,
     MAX_ID_LENGTH,
     MAX_SYMBOLS,
     TIMEFRAMES,
     AnyMessage,
     Id,
     StreamKind,
+    StreamName,
     StreamRefused,
     Subscribe,
     Unsubscribe,
@@ -101,6 +104,7 @@ def unknown_events(kind: StreamKind) -> StreamRefused:
     )
 
 
+STREAMS = {kind.name: kind for kind in KINDS}
 RULES: dict[str, str] = {
     "action": f"action must be one of {', '.join(ACTIONS)}.",
     "id": f"id must be a whole number of 64 bits, or a text of at most {MAX_ID_LENGTH} characters.",
@@ -113,6 +117,7 @@ RULES: dict[str, str] = {
     "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}; a position of candles is'
     " named by symbol and timeframe, as EURUSD/1m.",
     "since": "since must be a text: the id of a signal or a news item, or the since of a reply.",
+    "stream": f"stream must be one of {', '.join(STREAMS)}.",
     "takeover": "takeover must be true or false.",
 }
 DETAILS: dict[str, dict[str, Any]] = {
@@ -123,6 +128,7 @@ DETAILS: dict[str, dict[str, Any]] = {
     "categories": {"allowed": list(CATEGORIES)},
     "features": {"allowed": list(FEATURES)},
     "events": {"allowed": list(EVENTS)},
+    "stream": {"allowed": list(STREAMS)},
 }
 
 
@@ -137,10 +143,35 @@ class _Chosen(msgspec.Struct):
     categories: msgspec.Raw | UnsetType = UNSET
 
 
-_named = msgspec.json.Decoder(_Named)
+class _Acting(_Named, kw_only=True):
+    action: str
+
+
+class _Addressed(msgspec.Struct):
+    stream: StreamName
+
+
+_named, _acting = msgspec.json.Decoder(_Named), msgspec.json.Decoder(_Acting)
+_addressed = msgspec.json.Decoder(_Addressed)
 _chosen = msgspec.json.Decoder(_Chosen)
 _message = msgspec.json.Decoder(AnyMessage)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def named_kind(text: bytes) -> StreamKind | None:
+    """The stream that a message on `/ws` names. A ping names none, nor does what `read` refuses anyway."""
+    given = _without_nulls(text)
+    try:
+        acting = _acting.decode(given)
+    except (ValueError, RecursionError):
+        return None
+    if acting.action not in ACTIONS or acting.action == "ping":
+        return None
+    try:
+        return STREAMS[_decode(_addressed, given, MARKET).stream]
+    except StreamRefused as refused:
+        refused.id = acting.id
+        raise
 
 
 def read(text: bytes, kind: StreamKind) -> AnyMessage:

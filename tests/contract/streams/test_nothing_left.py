@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from core.events.event_feed import GROUP
 from market.streams.authenticated import Identity
 from market.streams.hub.subscribers import Subscriber
-from market.streams.protocol.messages import KINDS
+from market.streams.protocol.messages import KINDS, ONE_SOCKET
 from serving.websocket.protocol import WebSocketProtocol
 from tests.client import Server, drop_sockets
 from tests.patience import wait_until
@@ -29,6 +29,7 @@ from .conftest import Open
 pytestmark = pytest.mark.served
 
 OF_A_SOCKET = (WebSocketProtocol, AsyncWebsocketConsumer, Subscriber, Identity, HttpToolsProtocol)
+PATHS = [ONE_SOCKET, *(kind.path for kind in KINDS)]
 End = Callable[[Server, Socket], object]
 
 
@@ -59,30 +60,30 @@ def cut(server: Server, socket: Socket) -> None:
 
 
 def refused(server: Server, socket: Socket) -> None:
-    socket.send({"action": "list", "api_key": "wrong"})
+    socket.send({"action": "list", "stream": "market", "api_key": "wrong"})
     socket.refused()
 
 
 @pytest.mark.parametrize("ended", [left, cut, refused])
-@pytest.mark.parametrize("path", [kind.path for kind in KINDS])
+@pytest.mark.parametrize("path", PATHS)
 def test_ended_socket_leaves_nothing(
     service: Server, opened: Open, key: str, symbol: str, path: str, ended: End
 ) -> None:
     wait_until(lambda: not service.state.connections)
     before = there()
     socket = opened(path, key=key)
-    socket.subscribe(symbol)
+    socket.subscribe(symbol, stream="market")
     assert len(service.state.connections) == 1
     ended(service, socket)
     # What another test had just closed may have been there before, and is gone now.
     wait_until(lambda: there() <= before)
 
 
-@pytest.mark.parametrize("path", [kind.path for kind in KINDS])
+@pytest.mark.parametrize("path", PATHS)
 def test_open_socket_keeps_neither_scope_nor_headers(opened: Open, key: str, symbol: str, path: str) -> None:
     # Other tests may keep scopes that they made themselves.
     before = scopes()
-    opened(path, key=key).subscribe(symbol)
+    opened(path, key=key).subscribe(symbol, stream="market")
     known = set(map(id, before))
     assert not [each for each in scopes() if id(each) not in known]
 

@@ -67,7 +67,7 @@ class Talk:
 class Faulty(StreamConsumer):
     fault: Exception = ZeroDivisionError()
 
-    async def take(self, message: AnyMessage) -> None:
+    async def take(self, message: AnyMessage, stream: Stream | None) -> None:
         raise self.fault
 
 

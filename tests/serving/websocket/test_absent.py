@@ -17,7 +17,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/ws", "/ws/markets", "/ws/Market", "/ws/market//", "/ws/market/EURUSD", "/market", "/api/session"],
+    [
+        "/",
+        "/ws//",
+        "/ws/markets",
+        "/ws/Market",
+        "/ws/market//",
+        "/ws/market/EURUSD",
+        "/market",
+        "/api/session",
+    ],
 )
 def test_handshake_at_another_path_is_told_that_no_stream_is_there(
     server: Server, path: str, caplog: pytest.LogCaptureFixture
