@@ -20,6 +20,7 @@ from market.overview import InstrumentOverview, Overview, overview
 from market.runtime import is_heard
 from market.streams.consumer import Stream, all_streams, one_socket
 from market.streams.hub.hub import Hub
+from market.streams.protocol.messages import TOGETHER
 
 STATES = ("open", "closed", "stale")
 engine_registry = CollectorRegistry()
@@ -159,10 +160,6 @@ COUNTED: tuple[tuple[str, str, Callable[[Hub], int]], ...] = (
     ("slow", "Clients given up: they read too slowly.", lambda hub: hub.slow.given_up),
     ("broken", "Sockets that broke at a write.", lambda hub: hub.broken),
 )
-
-
-TOGETHER = "all"
-"""The label of `/ws`."""
 
 
 class StreamMetrics(Collector):

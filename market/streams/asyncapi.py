@@ -16,11 +16,14 @@ from market.streams.protocol import messages, subscriptions
 from market.streams.protocol.messages import (
     CANDLES,
     CLOSES,
+    KINDS,
     MARKET,
     MAX_SYMBOLS,
+    ONE_SOCKET,
     ORDERFLOW,
     REFUSALS,
     TIMEFRAMES,
+    TOGETHER,
     Chaos,
     Code,
     Error,
@@ -35,7 +38,7 @@ from market.streams.protocol.messages import (
     too_many_streams,
 )
 from market.streams.protocol.reading import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
-from market.streams.protocol.subscriptions import Rejected
+from market.streams.protocol.subscriptions import CONTROLS, Rejected
 from market.streams.resume import CANDLES_KEPT_MS
 from market.streams.wire import AbsorptionSignal, CandleUpdate, OrderFlowTick, PriceTick, StreamedCandle
 
@@ -101,6 +104,8 @@ CLIENT_EXAMPLES: Examples = {
             "since": "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01",
             "takeover": True,
         },
+        "Prices, on /ws": {"action": "subscribe", "stream": "market", "symbols": ["EURUSD"], "api_key": KEY},
+        "News as well, on /ws": {"action": "subscribe", "stream": "news", "categories": ["gold"]},
         "News of two categories": {
             "action": "subscribe",
             "categories": ["gold", "macro"],
@@ -148,6 +153,7 @@ SERVER_EXAMPLES: Examples = {
         "Without features": _plain,
         "With seq": _plain | {"seq": 48_213},
         "With seq and lag": _plain | {"seq": 48_213, "sent": NOW_MS + 2},
+        "On /ws, with seq": {"stream": "market"} | _plain | {"seq": 48_213},
     },
     OrderFlowTick: {"A buyer": OrderFlowTick("EURUSD", 0.0, 1.0, 1.0, -126.0, 1.08418, NOW_MS)},
     CandleUpdate: {
@@ -266,7 +272,21 @@ Types = Sequence[type[msgspec.Struct]]
 Scheme = Literal["ws", "wss"]
 NUMBER: Json = {"type": "integer", "minimum": 0, "description": SEQ}
 CANDLE_NUMBER: Json = {"type": "integer", "minimum": 0, "description": CANDLE_SEQ}
+_NAMES: Json = {"type": "string", "enum": [kind.name for kind in KINDS]}
+ADDRESSED: Json = {**_NAMES, "description": "Required on `/ws`: the stream that this message is for."}
+NAMED: Json = {**_NAMES, "description": "On `/ws`: the stream of this frame."}
 MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
+ABOUT_ONE: Types = (
+    Subscribe,
+    Unsubscribe,
+    List,
+    subscriptions.Unsubscribed,
+    subscriptions.Listed,
+    subscriptions.Notice,
+    subscriptions.Gap,
+    subscriptions.Conflated,
+)
+"""What names its stream on `/ws`, besides data and what has a field for it on all paths."""
 ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     Subscribe: subscriptions.Subscribed,
     Unsubscribe: subscriptions.Unsubscribed,
@@ -276,29 +296,38 @@ ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """The description of one stream."""
+    """The description of one stream, or of the path that carries all of them."""
 
-    kind: StreamKind
+    kind: StreamKind | None
     title: str
     about: str
     data: Types
     examples: Examples = {}
 
     @property
+    def name(self) -> str:
+        return TOGETHER if self.kind is None else self.kind.name
+
+    @property
+    def path(self) -> str:
+        return ONE_SOCKET if self.kind is None else self.kind.path
+
+    @property
     def announcements(self) -> list[type[msgspec.Struct]]:
         """What comes unasked besides the data."""
         found: list[type[msgspec.Struct]] = [subscriptions.Heartbeat, subscriptions.Notice, messages.Error]
-        if self.kind.is_numbered:
+        if self.kind is None or self.kind.is_numbered:
             found.append(subscriptions.Gap)
-        if self.kind.can_conflate:
+        if self.kind is None or self.kind.can_conflate:
             found.append(subscriptions.Conflated)
         return found
 
     @property
     def extras(self) -> Json:
-        """What the data carry for those who asked for it."""
-        number = CANDLE_NUMBER if self.kind.has_timeframes else NUMBER
-        return {"seq": number, "sent": MOMENT} if self.kind.is_numbered else {"sent": MOMENT}
+        """What the data of one stream carry for those who asked for it."""
+        if self.kind is None or not self.kind.is_numbered:
+            return {"sent": MOMENT}
+        return {"seq": CANDLE_NUMBER if self.kind.has_timeframes else NUMBER, "sent": MOMENT}
 
     @property
     def messages(self) -> list[type[msgspec.Struct]]:
@@ -324,6 +353,19 @@ BARS = Channel(
 CHANNELS = (PRICES, FLOW, BARS)
 
 
+def together(channels: Sequence[Channel]) -> Channel:
+    return Channel(
+        None,
+        "All on one socket",
+        "All streams on one socket, which counts as one. Each message except `ping` names its `stream`, and"
+        " so does each frame that is about one. Symbols, features, `epoch`, `seq`, `resume` and `since` are"
+        " those of that stream, as on its own path. The key, the limits of what you send, heartbeats and slow"
+        " reading concern the whole socket. With `takeover`, your oldest socket on this path is replaced, or"
+        " your oldest one if there is none.",
+        tuple(data for channel in channels for data in channel.data),
+    )
+
+
 def servers(host: str, scheme: Scheme = "wss") -> Json:
     return {"tickwire": {"host": host, "protocol": scheme}}
 
@@ -338,15 +380,19 @@ def put_timeframes_in_order(schema: Any) -> None:
 
 
 def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
+    channels = [*channels, together(channels)]
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     put_timeframes_in_order(schemas)
     for schema in schemas.values():
         if "description" in schema:
             schema["description"] = in_one_line(schema["description"])
+    for named in ABOUT_ONE:
+        schemas[named.__name__]["properties"]["stream"] = NAMED if named in CONTROLS else ADDRESSED
     for channel in channels:
         for data in channel.data:
             schemas[data.__name__]["properties"] |= channel.extras
+            schemas[data.__name__]["properties"]["stream"] = NAMED
     examples = CLIENT_EXAMPLES | SERVER_EXAMPLES
     for channel in channels:
         examples |= channel.examples
@@ -355,7 +401,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
         "info": {"title": "Tickwire streams", "version": "1", "description": INTRODUCTION},
         "servers": servers(host, scheme),
         "defaultContentType": "application/json",
-        "channels": {channel.kind.name: _channel(channel) for channel in channels},
+        "channels": {channel.name: _channel(channel) for channel in channels},
         "operations": {name: operation for channel in channels for name, operation in _operations(channel)},
         "components": {
             "messages": {kind.__name__: _message(kind, examples[kind]) for kind in types},
@@ -375,7 +421,7 @@ def _channel(channel: Channel) -> Json:
     }
     headers = {"type": "object", "properties": {"X-API-Key": key}}
     return {
-        "address": channel.kind.path,
+        "address": channel.path,
         "title": channel.title,
         "description": channel.about,
         "messages": {
@@ -387,7 +433,7 @@ def _channel(channel: Channel) -> Json:
 
 def _operations(channel: Channel) -> Iterable[tuple[str, Json]]:
     """As AsyncAPI has them: what this service receives and sends."""
-    name = channel.kind.name
+    name = channel.name
     for asked, answer in ANSWERS.items():
         reply = _exchange(channel, (answer, messages.Error))
         yield (
@@ -399,7 +445,7 @@ def _operations(channel: Channel) -> Iterable[tuple[str, Json]]:
 
 
 def _exchange(channel: Channel, types: Types) -> Json:
-    here = f"#/channels/{channel.kind.name}"
+    here = f"#/channels/{channel.name}"
     return {
         "channel": {"$ref": here},
         "messages": [{"$ref": f"{here}/messages/{kind.__name__}"} for kind in types],

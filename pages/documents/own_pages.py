@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.utils.safestring import SafeString, mark_safe
 
-from market.streams.protocol.messages import KINDS
+from market.streams.protocol.messages import KINDS, TOGETHER
 
 from . import reference, stream_reference
 from .packages import wheel_name
@@ -140,7 +140,8 @@ OWN_PAGES = {
         "docs/streams/errors.html", lambda values: stream_reference.shared_words()
     ),
     **{
-        f"/docs/streams/{kind.name}": OwnPage("docs/streams/stream.html", stream(kind.name)) for kind in KINDS
+        f"/docs/streams/{name}": OwnPage("docs/streams/stream.html", stream(name))
+        for name in (*(kind.name for kind in KINDS), TOGETHER)
     },
     "/docs/changelog": OwnPage("docs/changelog.html", lambda values: {"changes": shown_changes()}),
 }

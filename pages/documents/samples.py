@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from instruments.catalogue import catalogue
 from instruments.facts import TEST_SYMBOL
 from market import runtime as market
+from market.streams.protocol.messages import MARKET, TOGETHER
 
 from .packages import tarball_name, wheel_name
 from .reference import Operation
@@ -242,6 +243,8 @@ def of_operation(operation: Operation, values: Filled, known: dict[str, str]) ->
 
 
 def of_stream(stream: DescribedStream, values: Filled) -> Tabs:
+    if stream.name == TOGETHER:
+        return from_templates("one-socket", "Subscribe", values)
     return from_texts("subscribe", "Subscribe", subscriptions(stream, values))
 
 
@@ -295,7 +298,12 @@ def wanted(name: str, symbol: str) -> dict[str, Any]:
     if name in ("signals", "news"):
         return {"action": "subscribe"}
     timeframes = {"timeframes": ["1m"]} if name == "candles" else {}
-    return {"action": "subscribe", "symbols": [symbol], **timeframes}
+    return {"action": "subscribe", **addressed(name), "symbols": [symbol], **timeframes}
+
+
+def addressed(name: str) -> dict[str, str]:
+    """What each message on this path says besides."""
+    return {"stream": MARKET.name} if name == TOGETHER else {}
 
 
 def subscriptions(stream: DescribedStream, values: Filled) -> dict[str, str]:
@@ -317,14 +325,21 @@ def console(name: str, symbol: str) -> dict[str, Any]:
     full = wanted(name, symbol) | key
     features = {} if name in ("signals", "news") else {"features": ["seq", "snapshot"]}
     named = {"symbols": [symbol]}
+    more = (
+        [("Signals too", spelled({"action": "subscribe", "stream": "signals"}))] if name == TOGETHER else []
+    )
     return {
         "wanted": spelled(full | features),
         "examples": [
             ("Subscribe", spelled(full)),
-            ("List", spelled({"action": "list", "id": 1})),
+            *more,
+            ("List", spelled({"action": "list", **addressed(name), "id": 1})),
             ("Ping", spelled({"action": "ping", "id": 2})),
-            ("Unsubscribe", spelled({"action": "unsubscribe", **named})),
-            ("An invalid message", spelled({"action": "subscribe", "symbols": symbol, **key})),
+            ("Unsubscribe", spelled({"action": "unsubscribe", **addressed(name), **named})),
+            (
+                "An invalid message",
+                spelled({"action": "subscribe", **addressed(name), "symbols": symbol, **key}),
+            ),
         ],
     }
 

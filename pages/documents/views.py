@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Tier
+from market.streams.protocol.messages import KINDS
 from signals_feed.models import Signal
 
 from . import reference, rendering
@@ -23,7 +24,6 @@ from .packages import wheel_name
 from .reference import Operation, Parameter
 from .samples import Filled, console, filled, of_operation
 from .search import ARTICLE, plain, shortened
-from .stream_reference import described_streams
 
 # What the head of a page says of it, and so the preview of a link to it: its first paragraph.
 LONGEST = 160
@@ -166,6 +166,6 @@ def document_image(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def llms(request: HttpRequest) -> HttpResponse:
     values = filled(request)
-    streams = [f"{values.ws}{stream.path}" for stream in described_streams().values()]
+    streams = [f"{values.ws}{kind.path}" for kind in KINDS]
     words = {**values._asdict(), "streams": streams, "sections": sections(), "wheel": wheel_name()}
     return render(request, "docs/llms.txt", words, content_type="text/plain; charset=utf-8")

@@ -153,8 +153,8 @@ SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False, events=("sign
 NEWS = StreamKind("news", takes_all=True, is_numbered=False, has_categories=True)
 KINDS = (MARKET, ORDERFLOW, CANDLES, SIGNALS, NEWS)
 """All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
-ONE_SOCKET = "/ws"
-"""The path that carries all of them together."""
+ONE_SOCKET, TOGETHER = "/ws", "all"
+"""The path that carries all of them together, and its name where each of them has one."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]
 

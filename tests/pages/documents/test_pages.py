@@ -80,7 +80,7 @@ def test_language_models_get_text() -> None:
     assert answer.text.startswith("# Tickwire\n")
     names = ("market", "orderflow", "candles", "signals", "news")
     streams = ", ".join(f"ws://testserver/ws/{name}" for name in names)
-    assert f"\n- Streams: {streams}\n" in answer.text
+    assert f"\n- Streams: {streams}; all of them together: ws://testserver/ws\n" in answer.text
     assert " five WebSocket streams" in answer.text
 
 

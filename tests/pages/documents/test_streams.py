@@ -35,6 +35,7 @@ def document() -> Any:
 
 NAMES = ("market", "orderflow", "candles", "signals", "news")
 PAGES = ("/docs/streams", *(f"/docs/streams/{name}" for name in ("messages", "errors", *NAMES)))
+PATHS = {name: f"/ws/{name}" for name in NAMES} | {"all": "/ws"}
 
 
 def read(path: str) -> str:
@@ -100,20 +101,20 @@ def test_page_has_every_message_with_its_fields(page: str, document: Any) -> Non
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PATHS)
 def test_stream_has_a_page_with_its_own_messages_and_can_be_tried(document: Any, name: str) -> None:
     page = read(f"/docs/streams/{name}")
     data = document["operations"][f"{name}Data"]["messages"]
     shown = re.findall(r'<section class="message">\s*<h2 id="(\w+)">', page)
     assert shown == [each["$ref"].rpartition("/")[2].lower() for each in data]
     assert re.sub("<[^>]+>", "", page).count("TICKWIRE_KEY") == 3
-    assert f'value="/ws/{name}"' in page
+    assert f'value="{PATHS[name]}"' in page
 
 
 def test_pages_have_every_action_path_and_feature_and_what_is_in_an_object(page: str) -> None:
     names = set(re.findall(r"<code>([^<]+)</code>", page.replace("<wbr>", "")))
     within = {"resume.epoch", "rejected.symbol", "error.code", "error.retry_after"}
-    assert names >= {*ACTIONS, *FEATURES, *within, *(f"/ws/{name}" for name in NAMES)}
+    assert names >= {*ACTIONS, *FEATURES, *within, *PATHS.values()}
 
 
 def test_page_has_every_refusal_and_close_code(page: str) -> None:

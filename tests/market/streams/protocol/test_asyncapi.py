@@ -51,6 +51,8 @@ SPECIFIED = {
 
 # Signals and news have no numbers: they are resumed by their ids.
 EXTRAS = {"NewSignal": ["sent"], "PublishedNews": ["sent"]}
+# These concern the whole socket.
+UNNAMED = {"Ping", "Pong", "Heartbeat"}
 
 
 def references(node: Any) -> Iterator[str]:
@@ -86,8 +88,8 @@ def test_document_is_asyncapi_3_and_plain_json_with_a_channel_for_every_stream()
     assert "\\n  " not in json.dumps(DOCUMENT)
     addresses = {name: channel["address"] for name, channel in DOCUMENT["channels"].items()}
     names = ["market", "orderflow", "candles", "signals", "news"]
-    assert addresses == {name: f"/ws/{name}" for name in names}
-    assert list(addresses.values()) == [kind.path for kind in KINDS]
+    assert addresses == {name: f"/ws/{name}" for name in names} | {"all": "/ws"}
+    assert list(addresses.values()) == [*(kind.path for kind in KINDS), "/ws"]
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -142,11 +144,15 @@ def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
     }
 
     assert having == {
-        "Gap": {"market", "orderflow", "candles"},
-        "Conflated": {"market"},
-        "AbsorptionSignal": {"orderflow"},
-        "SignalClosed": {"signals"},
+        "Gap": {"market", "orderflow", "candles", "all"},
+        "Conflated": {"market", "all"},
+        "AbsorptionSignal": {"orderflow", "all"},
+        "SignalClosed": {"signals", "all"},
     }
+
+
+def test_every_message_but_those_of_the_whole_socket_can_name_its_stream() -> None:
+    assert {name for name in MESSAGES if "stream" not in SCHEMAS[name]["properties"]} == UNNAMED
 
 
 def test_every_refusal_close_code_and_feature_is_in_it() -> None:
@@ -165,7 +171,7 @@ def test_data_has_exactly_the_specified_fields(name: str) -> None:
     schema = SCHEMAS[name]
 
     assert schema["required"] == SPECIFIED[name]
-    assert list(schema["properties"]) == [*SPECIFIED[name], *EXTRAS.get(name, ["seq", "sent"])]
+    assert list(schema["properties"]) == [*SPECIFIED[name], *EXTRAS.get(name, ["seq", "sent"]), "stream"]
     assert list(MESSAGES[name]["examples"][0]["payload"]) == SPECIFIED[name]
     assert "seq" not in SCHEMAS["SignalClosed"]["properties"]
 
