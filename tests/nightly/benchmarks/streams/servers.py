@@ -37,6 +37,11 @@ class Product:
         self._key = run_module("streams.product", "prepare", symbols, **self._alone).decode()
 
     @contextmanager
+    def together(self) -> Iterator[Target]:
+        with self.alone() as target:
+            yield target._replace(options={**target.options, "path": "/ws", "stream": "market"})
+
+    @contextmanager
     def alone(self) -> Iterator[Target]:
         ports = port, tick_port = free_port(), free_port()
         command = module("product", "serve", *ports)
@@ -73,6 +78,7 @@ def servers(directory: Path, product: Product) -> dict[str, Start]:
     return {
         cases.OURS: product.alone,
         cases.OURS_REDIS: product.over_redis,
+        cases.TOGETHER: product.together,
         cases.LIMIT: partial(start, [str(LIMIT)], "send"),
         cases.LIMIT_JOINED: partial(start, [str(LIMIT)], "join"),
         cases.UWEBSOCKETS: partial(start, module("peers.uwebsockets")),

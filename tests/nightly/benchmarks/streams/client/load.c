@@ -16,7 +16,7 @@
 
 enum { ROOM = 1 << 18, AT_ONCE = 32, EVENTS = 256, LONGEST = 512 };
 
-struct options options = {.path = "/", .key = "", .dialect = "lines", .pids = "", .clients = 500, .patience = 2};
+struct options options = {.path = "/", .key = "", .dialect = "lines", .stream = "", .pids = "", .clients = 500, .patience = 2};
 
 static const struct {
     const char *name;
@@ -31,7 +31,7 @@ static const struct {
     {"seconds", REAL, &options.seconds},  {"hold", REAL, &options.hold},
     {"patience", REAL, &options.patience}, {"path", WORD, &options.path},
     {"key", WORD, &options.key},          {"dialect", WORD, &options.dialect},
-    {"pids", WORD, &options.pids},
+    {"pids", WORD, &options.pids},        {"stream", WORD, &options.stream},
 };
 
 static void read_option(char *word)
@@ -89,6 +89,15 @@ static const char *next_tick(int *symbol)
     return text;
 }
 
+// What a message and a frame begin with on a path that carries several streams.
+static const char *stream_name(void)
+{
+    static char text[64];
+    if (*options.stream && !*text)
+        snprintf(text, sizeof text, "\"stream\":\"%s\",", options.stream);
+    return text;
+}
+
 static uint64_t digits(const unsigned char *text, int count)
 {
     uint64_t value = 0;
@@ -100,7 +109,11 @@ static uint64_t digits(const unsigned char *text, int count)
 // The symbol and number of a tick, or false for anything else.
 static bool read_tick(const unsigned char *text, size_t size, int *symbol, uint64_t *number)
 {
-    if (size != TICK_BYTES || memcmp(text, "{\"symbol\":\"SYM", SYMBOL_AT))
+    size_t named = strlen(stream_name());
+    if (size != TICK_BYTES + named || memcmp(text + 1, stream_name(), named))
+        return false;
+    text += named;
+    if (memcmp(text + 1, "\"symbol\":\"SYM", SYMBOL_AT - 1))
         return false;
     uint64_t read = digits(text + NUMBER_AT, NUMBER_DIGITS) - FIRST;
     *symbol = (int)digits(text + SYMBOL_AT, 3);
@@ -231,8 +244,8 @@ static void subscribe_over_nats(struct client *client)
 static void subscribe(struct client *client)
 {
     char text[2048];
-    int size = sprintf(text, "{\"action\":\"subscribe\",\"api_key\":\"%s\",%s\"symbols\":[", options.key,
-                       options.beats ? "\"features\":[\"heartbeat\"]," : "");
+    int size = sprintf(text, "{%s\"action\":\"subscribe\",\"api_key\":\"%s\",%s\"symbols\":[", stream_name(),
+                       options.key, options.beats ? "\"features\":[\"heartbeat\"]," : "");
     for (int symbol = 0; symbol < symbols; symbol++)
         if (wants(client, symbol))
             size += sprintf(text + size, "\"SYM%03d\",", symbol);

@@ -12,7 +12,7 @@ struct options {
     double rate;  // ticks a second, where no window is given
     double warm, seconds, hold;
     double patience;  // after so many seconds in which nothing came, what is due counts as lost
-    const char *path, *key, *dialect, *pids;
+    const char *path, *key, *dialect, *stream, *pids;
 };
 
 extern struct options options;
