@@ -12,18 +12,20 @@ from accounts.keys.issuing import revoke_key
 from accounts.models import Account
 from instruments.models import Instrument
 from instruments.saving import save
+from market.metrics import StreamMetrics
 from market.streams import market_streams as streams
 from market.streams.authenticated import authenticated_sockets
 from market.streams.consumer import StreamConsumer, one_socket
-from market.streams.protocol.messages import KINDS, ONE_SOCKET
+from market.streams.protocol.messages import KINDS, ONE_SOCKET, TOGETHER
 from tests.client import Api, Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open
+from tests.contract.streams.ending.test_slow import MANY, SEEN_WITHIN_S, last_words, ticks
 from tests.contract.streams.publishing import publish_news
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_tier
-from tests.patience import PATIENCE_S
-from tests.serving.websocket.wires import CLOSE, TEXT, RawClient
+from tests.patience import PATIENCE_S, until
+from tests.serving.websocket.wires import TEXT, RawClient
 from tests.signals_feed.published_signals import make_published
 
 STREAMS: list[str] = [kind.name for kind in KINDS]
@@ -173,6 +175,13 @@ def test_heartbeat_is_of_the_socket_and_any_frame_breaks_the_silence(
         assert socket.hear().keys() == {"type", "time"}
 
 
+def test_metrics_count_it_under_a_name_of_its_own(opened: Open, key: str, symbol: str) -> None:
+    opened(ONE_SOCKET, key=key).subscribe(symbol, stream="market")
+    connections = next(iter(StreamMetrics().collect()))
+    open_sockets = {sample.labels["stream"]: sample.value for sample in connections.samples}
+    assert open_sockets == dict.fromkeys(STREAMS, 0) | {TOGETHER: 1}
+
+
 def test_takeover_replaces_the_oldest_of_its_kind_else_the_oldest_socket(
     opened: Open, account: Account, key: str, symbol: str
 ) -> None:
@@ -182,6 +191,11 @@ def test_takeover_replaces_the_oldest_of_its_kind_else_the_oldest_socket(
     for socket in (oldest, first, second):
         socket.subscribe(symbol, stream="market")
         socket.subscribe(symbol, stream="orderflow")
+    refused = opened(ONE_SOCKET, key=key).refused(
+        {"action": "subscribe", "stream": "market", "symbols": [symbol]}
+    )
+    assert code_of(refused) == ("stream_limit_exceeded", True, True)
+    assert "stream" not in refused
     newcomer = opened(ONE_SOCKET, key=key)
     assert newcomer.subscribe(symbol, stream="market", takeover=True)["type"] == "subscribed"
     refused = first.refused()
@@ -268,13 +282,12 @@ def test_what_waits_for_a_slow_reader_counts_for_all_its_streams_together(
             message = {"action": "subscribe", "stream": name, "symbols": [symbol], "api_key": key}
             client.send(TEXT, json.dumps(message).encode())
             assert json.loads((await client.hear())[1])["stream"] == name
-        while one_socket.slow.given_up == given_up:
-            await asyncio.to_thread(ticker, symbol, 500)
-        last, (opcode, payload) = b"", await client.hear()
-        while opcode != CLOSE:
-            last, (opcode, payload) = payload, await client.hear()
-        client.abort()
-        return json.loads(last), int.from_bytes(payload[:2], "big")
+        await ticks(ticker, symbol, MANY)
+        await until(lambda: one_socket.slow.given_up > given_up, SEEN_WITHIN_S)
+        try:
+            return await last_words(client)
+        finally:
+            client.abort()
 
     refused, code = asyncio.run(run())
     assert (refused["error"]["code"], code, "stream" in refused) == ("slow_consumer", 4430, False)

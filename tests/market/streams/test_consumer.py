@@ -57,7 +57,7 @@ class Talk:
             self._says.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
     async def run(
-        self, consumer: type[StreamConsumer] = StreamConsumer, stream: Stream = prices
+        self, consumer: type[StreamConsumer] = StreamConsumer, stream: Stream | None = prices
     ) -> list[dict[str, Any]]:
         async with asyncio.timeout(PATIENCE_S):
             await consumer(stream)(dict(SCOPE), self._says.get, self.send)
@@ -159,7 +159,7 @@ async def answered(
     cache: FoundLate,
     monkeypatch: pytest.MonkeyPatch,
     says: str,
-    stream: Stream = prices,
+    stream: Stream | None = prices,
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """What a socket is told that stays after its first answer."""
     monkeypatch.setattr(authenticated_sockets, "_cache", cache)
@@ -222,10 +222,12 @@ async def test_tier_that_is_lowered_while_a_stream_is_counted_is_enforced(
         (prices, {"resume": {"epoch": "e", "positions": {"EURUSD": 1}}}, True),
         # Signals have no numbers to go on from.
         (signals, {"features": ["seq"]}, False),
+        (None, {"stream": "market", "features": ["seq"]}, True),
+        (None, {"stream": "signals", "features": ["seq"]}, False),
     ],
 )
 async def test_socket_that_is_asked_to_come_again_is_told_so_and_only_one_that_can_go_on_is_asked(
-    monkeypatch: pytest.MonkeyPatch, stream: Stream, more: dict[str, Any], goes_on: bool
+    monkeypatch: pytest.MonkeyPatch, stream: Stream | None, more: dict[str, Any], goes_on: bool
 ) -> None:
     slots: list[Slot] = []
 

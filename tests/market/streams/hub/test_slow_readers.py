@@ -228,6 +228,23 @@ def test_client_that_asks_again_or_stops_reading_or_is_due_too_much_meanwhile_is
     assert case.slow == [first, third.connection, second]
 
 
+def test_one_that_two_streams_replay_to_is_given_up_only_when_it_asks_one_of_them_again() -> None:
+    case = HubCase()
+    subscriber, connection = make_slow(case)
+    for stream in ("market", "orderflow"):
+        replay(case.hub.slow, subscriber, frames(text=stream), stream)
+    case.say("new")
+    case.turn()
+    assert read_all(case, connection) == [*names(text="market"), *names(text="orderflow"), "new"]
+    connection.is_full = True
+    subscriber.send(frame(b"first"))
+    for stream in ("market", "orderflow", "market"):
+        assert case.slow == []
+        replay(case.hub.slow, subscriber, frames(), stream)
+    case.turn()
+    assert case.slow == [connection]
+
+
 def test_latest_price_follows_the_replay_and_an_unsubscribed_one_that_waited_does_not_come() -> None:
     case = HubCase()
     subscriber, connection = make_slow(case, "EURUSD", "XAUUSD", latest=True)
