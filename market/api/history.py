@@ -244,6 +244,9 @@ class SymbolHistory(msgspec.Struct):
     next: Annotated[str | None, Meta(description="The cursor of the next page; null if there is none.")]
 
 
+NEXT_SAMPLE = (
+    "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c"
+)
 MINUTES = SymbolHistory(
     "EURUSD",
     "1m",
@@ -252,7 +255,7 @@ MINUTES = SymbolHistory(
         OhlcvCandle("2026-11-20T14:00:00Z", 1.08417, 1.0842, 1.08402, 1.0841, 63),
     ],
     2,
-    "WyI0Y2Q3ZjQ1YzA4ZTI0YjFmIixbMTc5NTE4MzIwMDAwMCwxNzk1MTgzNDQwMDAwLGZhbHNlLDJdXQ.3kq0uXJ1mR5xZz2bV7c",
+    NEXT_SAMPLE,
 )
 
 
@@ -383,7 +386,7 @@ def find_stored(
     facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPosition, open_bar: OpenBar
 ) -> FoundPage:
     simulated, timeframe = present_kind(facts.id), wanted["timeframe"]
-    refuse_another_kind(facts, place, simulated)
+    refuse_another_kind(facts, place.simulated, simulated)
     series = StoredSeries(facts.id, facts.digits, timeframe, simulated, catalogue.withheld)
     end_ms = open_bar.end_ms(simulated, timeframe, place.end_ms)
     bounds = find_bounds(series, place.after_ms, end_ms, wanted["limit"])
@@ -399,7 +402,7 @@ def find_known(facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPositi
     rows = history.rows(wanted["timeframe"], KEPT, closed_only=True)
     if wanted["expand"] or history.simulated is None or not rows or place.after_ms + 1 < rows[0].opened_ms:
         return None
-    refuse_another_kind(facts, place, history.simulated)
+    refuse_another_kind(facts, place.simulated, history.simulated)
     rest = [row for row in rows if place.after_ms < row.opened_ms < place.end_ms]
     page = rest[: wanted["limit"]]
     bounds = PageBounds(page[-1].opened_ms if page else None, len(rest) > len(page))
@@ -407,6 +410,6 @@ def find_known(facts: InstrumentFacts, wanted: dict[str, Any], place: WalkPositi
     return FoundPage(history.simulated, bounds, iter([part] if page else []))
 
 
-def refuse_another_kind(facts: InstrumentFacts, place: WalkPosition, simulated: bool) -> None:
-    if place.simulated not in (None, simulated):
+def refuse_another_kind(facts: InstrumentFacts, before: bool | None, simulated: bool) -> None:
+    if before not in (None, simulated):
         raise InvalidCursor(OTHER_KIND.format(symbol=facts.symbol), field="cursor")

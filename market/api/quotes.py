@@ -1,23 +1,26 @@
 """GET /api/quotes, the quotes of many instruments at once, and the order flow of one: both from memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 from rest_framework.request import Request
 
 from core import clock
 from core.contract.answers import Answer
-from core.contract.errors import InvalidParameter, ParameterOutOfRange, SymbolNotFound
+from core.contract.errors import InvalidCursor, InvalidParameter, ParameterOutOfRange, SymbolNotFound
 from core.contract.parameters import (
     IntegerParameter,
     QuerySerializer,
     SymbolListParameter,
+    TextParameter,
     TimeParameter,
     check_span,
     describes,
 )
+from core.contract.ranges import Cursors
 from core.plain_json import encode
 from core.struct_schemas import Moment, Symbol, openapi
 from core.threads import in_thread_promptly
@@ -27,9 +30,10 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime
 from market.prices.order_flow import MinuteFlow
-from market.store import read_flows
+from market.store import present_kind, read_flows
 from market.streams.protocol.subscriptions import upper
 
+from .history import NEXT_SAMPLE, refuse_another_kind
 from .prices import QUOTED, SymbolQuote
 
 MOST = 200
@@ -148,6 +152,9 @@ class OrderFlowQuerySerializer(QuerySerializer):
     )
     end = TimeParameter(help_text="Only minutes that opened before this time, in the same format.")
     limit = IntegerParameter(default=100, max_value=MOST_ROWS, help_text="Maximum number of minutes.")
+    cursor = TextParameter(
+        help_text="`next` of the previous page, with the parameters of its request; only `limit` may differ."
+    )
 
 
 class FlowBucket(msgspec.Struct):
@@ -174,6 +181,10 @@ class FlowList(msgspec.Struct):
     symbol: Symbol
     items: Annotated[Sequence[FlowBucket], Meta(description="Oldest first.")]
     count: Annotated[int, Meta(ge=0, description="Minutes in this response.")]
+    next: Annotated[
+        str | None | UnsetType,
+        Meta(description="Only with `start`: the cursor of the next page; null if there is none."),
+    ] = UNSET
 
 
 TWO_MINUTES = FlowList(
@@ -193,28 +204,68 @@ class OrderFlowViewSet(ApiViewSet):
         "getOrderFlow",
         FlowList,
         "Order flow of one instrument, minute by minute",
-        examples={"Two minutes": TWO_MINUTES},
+        examples={
+            "Two minutes": TWO_MINUTES,
+            "A page of a range": replace(TWO_MINUTES, next=NEXT_SAMPLE),
+        },
         tag="Market",
-        details="The sums of what `/ws/orderflow` sends, oldest first. A minute is available within about a "
-        "second of its close, and then no longer changes. Only minutes that were made from ticks have "
+        details="The sums of what `/ws/orderflow` sends, oldest first: with `start`, the first of the range, "
+        "and `next`, the cursor of the next page; without it, the newest. A minute is available within about "
+        "a second of its close, and then no longer changes. Only minutes that were made from ticks have "
         "order flow: one that was imported, or read from a venue's history after a gap, is left out. "
         "Where the side is estimated, ticks before the first move of the mid count towards neither side: "
         "in the minute in which an instrument's order flow begins, the two volumes may add up to less "
         "than the candle's volume.",
         query=[OrderFlowQuerySerializer],
-        refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],
+        refusals=[
+            SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
+            InvalidCursor(field="cursor"),
+        ],
     )
     async def retrieve(self, request: Request, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(OrderFlowQuerySerializer)
-        check_span(wanted["start"], wanted["end"])
-        return Answer(await in_thread_promptly(read, facts, wanted["limit"], wanted["start"], wanted["end"]))
+        limit, start_ms, end_ms = wanted["limit"], wanted["start"], wanted["end"]
+        check_span(start_ms, end_ms)
+        asked = facts.symbol, start_ms, end_ms
+        # Without a start no cursor is issued, and so none is accepted.
+        place = None if wanted["cursor"] is None else FlowPosition(*cursors.open(wanted["cursor"], asked))
+        if start_ms is None:
+            return Answer(await in_thread_promptly(read, facts, limit, end_ms))
+        return Answer(await in_thread_promptly(read_page, facts, limit, asked, place))
 
 
-def read(facts: InstrumentFacts, limit: int, start_ms: int | None, end_ms: int | None) -> bytes:
-    withheld = catalogue.withheld
-    minutes = read_flows(facts.id, limit, start_ms=start_ms, end_ms=end_ms, withheld=withheld)
-    return encode(FlowList(facts.symbol, [bucket_of(minute) for minute in minutes], len(minutes)))
+cursors = Cursors("orderflow")
+
+
+class FlowPosition(NamedTuple):
+    """How far a walk has come."""
+
+    after_ms: int
+    simulated: bool
+
+
+def read(facts: InstrumentFacts, limit: int, end_ms: int | None) -> FlowList:
+    return flow_list(facts, read_flows(facts.id, limit, end_ms=end_ms, withheld=catalogue.withheld))
+
+
+def read_page(
+    facts: InstrumentFacts, limit: int, asked: tuple[str, int, int | None], place: FlowPosition | None
+) -> FlowList:
+    _, start_ms, end_ms = asked
+    simulated = present_kind(facts.id)
+    if place is not None:
+        refuse_another_kind(facts, place.simulated, simulated)
+        start_ms = place.after_ms + 1
+    minutes = read_flows(facts.id, limit + 1, start_ms=start_ms, end_ms=end_ms, withheld=catalogue.withheld)
+    page, following = minutes[:limit], None
+    if len(minutes) > limit:
+        following = cursors.seal(asked, FlowPosition(page[-1].opened_ms, simulated))
+    return replace(flow_list(facts, page), next=following)
+
+
+def flow_list(facts: InstrumentFacts, minutes: Sequence[MinuteFlow]) -> FlowList:
+    return FlowList(facts.symbol, [bucket_of(minute) for minute in minutes], len(minutes))
 
 
 def bucket_of(minute: MinuteFlow) -> FlowBucket:

@@ -51,7 +51,7 @@ def rows(shared: Api) -> None:
         ("/api/quotes", 0),
         ("/api/quotes?symbols=EURUSD,NOSUCH", 0),
         ("/api/orderflow/EURUSD", 1),
-        ("/api/orderflow/EURUSD?start=2026-11-18T10:00:00Z&end=2026-11-18T12:00:00Z", 1),
+        ("/api/orderflow/EURUSD?start=2026-11-18T10:00:00Z&end=2026-11-18T12:00:00Z", 3),
         ("/api/orderflow/NOSUCH", 0),
         ("/api/signals?status=all", 1),
         ("/api/signals?status=closed&symbol=EURUSD", 1),

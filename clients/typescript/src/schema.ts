@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * Order flow of one instrument, minute by minute
-         * @description The sums of what `/ws/orderflow` sends, oldest first. A minute is available within about a second of its close, and then no longer changes. Only minutes that were made from ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out. Where the side is estimated, ticks before the first move of the mid count towards neither side: in the minute in which an instrument's order flow begins, the two volumes may add up to less than the candle's volume.
+         * @description The sums of what `/ws/orderflow` sends, oldest first: with `start`, the first of the range, and `next`, the cursor of the next page; without it, the newest. A minute is available within about a second of its close, and then no longer changes. Only minutes that were made from ticks have order flow: one that was imported, or read from a venue's history after a gap, is left out. Where the side is estimated, ticks before the first move of the mid count towards neither side: in the minute in which an instrument's order flow begins, the two volumes may add up to less than the candle's volume.
          */
         get: operations["getOrderFlow"];
         put?: never;
@@ -1318,6 +1318,8 @@ export interface components {
             items: components["schemas"]["OrderFlowMinute"][];
             /** @description Minutes in this response. */
             count: number;
+            /** @description Only with `start`: the cursor of the next page; null if there is none. */
+            next?: string | null;
         };
         OrderFlowDriver: {
             /**
@@ -2626,6 +2628,8 @@ export interface operations {
                 end?: string | number;
                 /** @description Maximum number of minutes. */
                 limit?: number;
+                /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
+                cursor?: string;
             };
             header?: never;
             path: {

@@ -10,7 +10,7 @@ from market.models import LastQuote
 from market.prices.order_flow import MinuteFlow
 from market.store.checkpoints import FlowToWrite, write_flows
 from tests.client import Api
-from tests.contract.answers import to_ms
+from tests.contract.answers import refusal, to_ms
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.services
@@ -69,15 +69,18 @@ def test_start_is_inclusive_and_end_exclusive(
 
 
 @pytest.mark.parametrize(
-    ("symbol", "query"),
+    ("symbol", "query", "following"),
     [
-        ("EURUSD", "?start=2026-11-18T20:00:00Z"),
-        ("EURUSD", "?start=2026-11-18T10:05:00Z&end=2026-11-18T10:05:00Z"),
-        ("QUIET", ""),
+        ("EURUSD", "?start=2026-11-18T20:00:00Z", {"next": None}),
+        ("EURUSD", "?start=2026-11-18T10:05:00Z&end=2026-11-18T10:05:00Z", {"next": None}),
+        ("EURUSD", "?end=2026-11-18T10:00:00Z", {}),
+        ("QUIET", "", {}),
     ],
 )
-def test_where_there_is_nothing_the_list_is_empty(shared: Api, symbol: str, query: str) -> None:
-    body = {"symbol": symbol, "items": [], "count": 0}
+def test_where_there_is_nothing_the_list_is_empty(
+    shared: Api, symbol: str, query: str, following: dict[str, None]
+) -> None:
+    body = {"symbol": symbol, "items": [], "count": 0} | following
     assert shared.ask(f"/api/orderflow/{symbol}{query}").json() == body
 
 
@@ -91,6 +94,40 @@ def test_answer_has_exactly_the_fields_of_the_contract(shared: Api) -> None:
         '{"symbol":"BTCUSD","items":[{"time":"2026-11-18T10:00:00Z","bid_volume":1.204,"ask_volume":3.5,'
         '"delta":2.296,"cumulative_delta":0.5,"absorptions":2}],"count":1}'
     )
+
+
+@pytest.mark.parametrize(
+    ("span", "limit", "pages", "first", "count"),
+    [
+        (f"start={START_MS}", 77, 8, 0, 600),
+        (f"start={START_MS}", 100, 6, 0, 600),
+        (f"start={START_MS}&end={START_MS + 9 * MINUTE_MS}", 4, 3, 0, 9),
+        (f"start={START_MS + 1}&end={START_MS + 9 * MINUTE_MS}", 4, 2, 1, 8),
+    ],
+)
+def test_pages_together_are_the_range_until_next_is_null(
+    shared: Api, span: str, limit: int, pages: int, first: int, count: int
+) -> None:
+    found, cursor = [], ""
+    for _ in range(pages):
+        page = shared.ask(f"{PATH}?{span}&limit={limit}{cursor}").json()
+        found += [to_ms(item["time"].removesuffix("Z")) for item in page["items"]]
+        cursor = f"&cursor={page['next']}"
+    assert page["next"] is None
+    assert found == [START_MS + number * MINUTE_MS for number in range(first, first + count)]
+
+
+def test_cursor_holds_for_its_range_and_its_kind_of_prices_only(shared: Api, eurusd: Instrument) -> None:
+    started = f"{PATH}?start={START_MS}"
+    cursor = shared.ask(f"{started}&limit=1").json()["next"]
+    assert shared.ask(f"{started}&limit=2&cursor={cursor}").json()["count"] == 2
+    for query in ("?", f"?start={START_MS + 1}&", f"?start={START_MS}&end={START_MS + 9 * MINUTE_MS}&"):
+        refusal(shared.ask(f"{PATH}{query}cursor={cursor}"), 400, "invalid_cursor", field="cursor")
+    LastQuote.objects.filter(instrument=eurusd).update(simulated=True)
+    try:
+        refusal(shared.ask(f"{started}&cursor={cursor}"), 400, "invalid_cursor", field="cursor")
+    finally:
+        LastQuote.objects.filter(instrument=eurusd).update(simulated=False)
 
 
 def test_walk_by_start_meets_every_minute_once(shared: Api) -> None:

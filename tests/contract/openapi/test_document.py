@@ -78,7 +78,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
             {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": SYMBOL}},
         )
     },
-    "/api/orderflow/{symbol}": {"limit": up_to_500(100), **SPAN},
+    "/api/orderflow/{symbol}": {"limit": up_to_500(100), **RANGE},
     "/api/signals": {
         "status": one_of(["active", "closed", "all"], "active"),
         "limit": up_to_500(50),
@@ -116,6 +116,7 @@ OPTIONAL = {
     "NewsItem": set(NEWS_EXTRAS),
     "SignalList": {"next"},
     "NewsList": {"next"},
+    "OrderFlow": {"next"},
 }
 
 

@@ -129,6 +129,7 @@ class OrderFlow(TypedDict):
     symbol: str
     items: list[OrderFlowMinute]
     count: int
+    next: NotRequired[str | None]
 
 
 @final
