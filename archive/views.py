@@ -7,7 +7,6 @@ import logging
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from datetime import date
 from hashlib import sha256
 from threading import Lock
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -263,29 +262,14 @@ WITHOUT = NotAllowed(sentence("free", ["Premium"]))
 cursors = Cursors("archive")
 
 
-class DayParameter(TimeParameter):
-    """A UTC day, or a moment; as milliseconds since the epoch."""
-
-    formats = ("date", "date-time")
-    takes = f"a day such as 2026-11-20, {TimeParameter.takes}"
-
-    def to_internal_value(self, data: str) -> int:
-        try:
-            # "20261120" would be a day as well, and is refused like everywhere.
-            day = date.fromisoformat(data) if len(data) == 10 and not data.isdigit() else None
-        except ValueError:
-            day = None
-        return super().to_internal_value(data if day is None else f"{day}T00:00:00Z")
-
-
 class SymbolFilterSerializer(QuerySerializer):
     symbol = TextParameter(help_text="Only files of this instrument; manifests belong to none.")
 
 
 class ArchiveQuerySerializer(QuerySerializer):
     kind = ChoiceParameter(KINDS, help_text="Only files of this kind.")
-    start = DayParameter(help_text="The first day, such as 2026-11-20, or a time within it.")
-    end = DayParameter(
+    start = TimeParameter(help_text="The first day, such as 2026-11-20, or a time within it.")
+    end = TimeParameter(
         help_text="Only days that begin before this day, which is itself excluded, or before this time."
     )
     limit = IntegerParameter(default=100, max_value=500, help_text="Maximum number of files.")

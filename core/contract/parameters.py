@@ -143,15 +143,15 @@ class TextParameter(QueryParameter):
 
 
 class TimeParameter(QueryParameter):
-    """A moment, as milliseconds since the epoch; None where it is absent. One between two milliseconds is the
-    later: nothing that happened before it is taken for what came after."""
+    """A moment, as milliseconds since the epoch; None where it is absent. A day is its first moment. One
+    between two milliseconds is the later: nothing that happened before it is taken for what came after."""
 
     refused = ("yesterday", "1969-12-31T23:59:59Z")
-    formats: ClassVar[Sequence[str]] = ("date-time",)
+    formats: ClassVar[Sequence[str]] = ("date", "date-time")
     """As OpenAPI names what it may be, besides milliseconds."""
     takes: ClassVar[str] = (
-        "an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in it is written %2B), or "
-        "milliseconds since the epoch"
+        "a UTC day such as 2026-11-20, an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in "
+        "it is written %2B), or milliseconds since the epoch"
     )
 
     def __init__(self, *, help_text: str = "") -> None:
@@ -172,7 +172,7 @@ class TimeParameter(QueryParameter):
         if day := written_as_number(data):
             raise InvalidParameter(
                 f"{name} is in milliseconds, and {data} would be {iso_ms(time_ms)}. If this is a date, "
-                f"send {day}T00:00:00Z.",
+                f"send {day}.",
                 field=name,
             )
         if not 0 <= time_ms <= LATEST_MS:
@@ -183,6 +183,7 @@ class TimeParameter(QueryParameter):
 EARLIEST_SECONDS, LEAST_MS = 100_000_000, 100_000_000_000
 """A number between them is meant as a time in seconds, not milliseconds."""
 EARLIEST_DAY = 19700101
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
@@ -191,7 +192,7 @@ def read_moment(text: str) -> int:
     if text.isascii() and text.isdigit():
         # int() refuses thousands of digits with an error of its own.
         return int(text) if len(text) <= 18 else LATEST_MS + 1
-    at = datetime.fromisoformat(text)
+    at = datetime.fromisoformat(f"{text}T00:00:00Z" if fullmatch(DAY, text) else text)
     if at.tzinfo is None:
         raise ValueError("no zone")
     return epoch_ms_after(at)

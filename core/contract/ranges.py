@@ -63,10 +63,13 @@ class RangeSerializer(QuerySerializer):
     """With any of these an answer has `next`."""
 
     start = TimeParameter(
-        help_text="Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in "
-        "milliseconds since the epoch."
+        help_text="Only items with this timestamp or a later one, as a UTC day, an ISO 8601 time with its "
+        "zone or milliseconds since the epoch."
     )
-    end = TimeParameter(help_text="Only items with an earlier timestamp than this, in the same format.")
+    end = TimeParameter(
+        help_text="Only items with an earlier timestamp than this, in the same format; a day is itself "
+        "excluded."
+    )
     cursor = TextParameter(
         help_text="`next` of the previous page, with the parameters of its request; only `limit` may differ."
     )

@@ -222,8 +222,8 @@ class HistoryQuerySerializer(QuerySerializer):
         "which is 1h.",
     )
     start = TimeParameter(
-        help_text="The first time to include, as an ISO 8601 time with its zone or in milliseconds since the "
-        "epoch. By default, the first stored candle."
+        help_text="The first time to include, as a UTC day, an ISO 8601 time with its zone or milliseconds "
+        "since the epoch. By default, the first stored candle."
     )
     end = TimeParameter(help_text="The end, which is excluded, in the same format. By default, now.")
     limit = IntegerParameter(default=1_000, max_value=LONGEST_PAGE, help_text="Number of candles.")

@@ -147,8 +147,8 @@ MOST_ROWS = 500
 
 class OrderFlowQuerySerializer(QuerySerializer):
     start = TimeParameter(
-        help_text="Only minutes that opened at this time or later, as an ISO 8601 time with its zone or in "
-        "milliseconds since the epoch. By default, the newest."
+        help_text="Only minutes that opened at this time or later, as a UTC day, an ISO 8601 time with its "
+        "zone or milliseconds since the epoch. By default, the newest."
     )
     end = TimeParameter(help_text="Only minutes that opened before this time, in the same format.")
     limit = IntegerParameter(default=100, max_value=MOST_ROWS, help_text="Maximum number of minutes.")

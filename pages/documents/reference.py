@@ -216,7 +216,6 @@ class OperationGroup(NamedTuple):
 
 
 MOMENTS = {
-    ("date-time",): "ISO 8601 time or milliseconds since the epoch",
     ("date", "date-time"): "ISO 8601 date or time, or milliseconds since the epoch",
 }
 """By the formats of a moment in a query."""

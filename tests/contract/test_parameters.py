@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from tests.client import Api
-from tests.factories import make_instrument, make_signal, put_quote
+from tests.factories import make_instrument, make_news, make_signal, put_quote
 
 from .answers import PATHS, refusal
 from .published import make_shown
@@ -105,6 +106,26 @@ def test_what_is_none_of_the_allowed_words_is_refused(
 def test_what_is_no_time_is_refused(shared: Api, path: str, name: str) -> None:
     for value, code in NO_TIMES.items():
         refusal(shared.ask(f"{path}?{name}={value}"), 400, code, field=name)
+
+
+RANGES = (
+    *("/api/market/EURUSD/history", "/api/orderflow/EURUSD", "/api/signals?status=all", "/api/news"),
+    "/api/archive",
+)
+
+
+@pytest.mark.parametrize("path", RANGES)
+def test_day_is_its_first_moment_in_every_range(shared: Api, path: str) -> None:
+    asked = path + ("&" if "?" in path else "?")
+    for at in ("2025-03-03T23:59:59.999Z", "2025-03-04T00:00:00Z", "2025-03-04T23:59:59.999Z"):
+        make_signal(published_at=datetime.fromisoformat(at))
+        make_news(at, published_at=datetime.fromisoformat(at))
+    day = shared.ask(f"{asked}start=2025-03-04&end=2025-03-05")
+    assert day.status_code == 200
+    assert day.json() == shared.ask(f"{asked}start=2025-03-04T00:00:00Z&end=2025-03-05T00:00:00Z").json()
+    if path in ("/api/signals?status=all", "/api/news"):
+        assert {item["timestamp"][:10] for item in day.json()["items"]} == {"2025-03-04"}
+        assert shared.ask(f"{asked}start=2025-03-04&end=2025-03-04").json()["items"] == []
 
 
 @pytest.mark.parametrize("path", ["/api/market/EURUSD/history", "/api/signals", "/api/news"])

@@ -2317,7 +2317,7 @@ export interface operations {
             query?: {
                 /** @description The interval of a candle. The default differs from that of `GET /api/market/{symbol}`, which is 1h. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
-                /** @description The first time to include, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the first stored candle. */
+                /** @description The first time to include, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. By default, the first stored candle. */
                 start?: string | number;
                 /** @description The end, which is excluded, in the same format. By default, now. */
                 end?: string | number;
@@ -2622,7 +2622,7 @@ export interface operations {
     getOrderFlow: {
         parameters: {
             query?: {
-                /** @description Only minutes that opened at this time or later, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the newest. */
+                /** @description Only minutes that opened at this time or later, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. By default, the newest. */
                 start?: string | number;
                 /** @description Only minutes that opened before this time, in the same format. */
                 end?: string | number;
@@ -2698,9 +2698,9 @@ export interface operations {
     listSignals: {
         parameters: {
             query?: {
-                /** @description Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in milliseconds since the epoch. */
+                /** @description Only items with this timestamp or a later one, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. */
                 start?: string | number;
-                /** @description Only items with an earlier timestamp than this, in the same format. */
+                /** @description Only items with an earlier timestamp than this, in the same format; a day is itself excluded. */
                 end?: string | number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
@@ -2986,9 +2986,9 @@ export interface operations {
     listNews: {
         parameters: {
             query?: {
-                /** @description Only items with this timestamp or a later one, as an ISO 8601 time with its zone or in milliseconds since the epoch. */
+                /** @description Only items with this timestamp or a later one, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. */
                 start?: string | number;
-                /** @description Only items with an earlier timestamp than this, in the same format. */
+                /** @description Only items with an earlier timestamp than this, in the same format; a day is itself excluded. */
                 end?: string | number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` and `expand` may differ. */
                 cursor?: string;

@@ -60,15 +60,6 @@ def test_files_come_by_day_then_path_with_exactly_these_fields(
     assert listed(entitled) == {"items": [], "count": 0, "next": None}
 
 
-@pytest.mark.parametrize("query", ["start=yesterday", "end=2026-02-30", "end=2026-11-20T10:00"])
-def test_a_day_is_named_among_what_is_taken(entitled: Api, query: str) -> None:
-    name = query.partition("=")[0]
-    said = refusal(entitled.ask(f"/api/archive?{query}"), 400, "invalid_parameter", field=name)
-    assert said.startswith(
-        f"{name} must be a day such as 2026-11-20, an ISO 8601 time with its zone, such as "
-    )
-
-
 @pytest.mark.parametrize(
     ("query", "keeps"),
     [

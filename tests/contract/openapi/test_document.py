@@ -51,7 +51,7 @@ def moment(*formats: str) -> tuple[str, Json]:
     return "query", {"oneOf": [*texts, {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_999}]}
 
 
-SPAN = dict.fromkeys(("start", "end"), moment("date-time"))
+SPAN = dict.fromkeys(("start", "end"), moment("date", "date-time"))
 RANGE = SPAN | {"cursor": TEXT}
 # Beside what stands in the path.
 PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
@@ -100,8 +100,8 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     "/api/archive": {
         "kind": ("query", {"type": "string", "enum": ["candles", "manifest", "ticks"]}),
         "limit": up_to_500(100),
-        **dict.fromkeys(("start", "end"), moment("date", "date-time")),
-        **dict.fromkeys(("symbol", "cursor"), TEXT),
+        "symbol": TEXT,
+        **RANGE,
     },
     "/api/archive/{path}": dict.fromkeys(
         ("Range", "If-Range", "If-None-Match"), ("header", {"type": "string"})
