@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from core.events.outbox import ControlEvent
-from core.times import epoch_ms_after
+from core.times import epoch_ms_after, moment
 
 from .exits import paid_entry
 from .record import MOST_FEEDS
@@ -37,6 +37,15 @@ class SignalQuerySet(models.QuerySet["Signal"]):
 
     def by_publisher(self, name: str | None) -> SignalQuerySet:
         return self if name is None else self.filter(user__username=name)
+
+    def closed_between(self, start_ms: int | None, end_ms: int | None) -> SignalQuerySet:
+        """From the first moment on and before the last one."""
+        found = self
+        if start_ms is not None:
+            found = found.filter(closed_at__gte=moment(start_ms))
+        if end_ms is not None:
+            found = found.filter(closed_at__lt=moment(end_ms))
+        return found
 
     def for_feed(self) -> SignalQuerySet:
         return self.order_by("-published_at", "-pk")
@@ -126,6 +135,7 @@ class Signal(models.Model):
             models.Index(fields=("instrument", "status", "-published_at", "-id"), name="signal_feed_symbol"),
             models.Index(fields=("user", "-published_at", "-id"), name="signal_feed_user"),
             models.Index(fields=("user", "status", "closed_at", "id"), name="signal_scorecard"),
+            models.Index(fields=("closed_at",), name="signal_closed_at", condition=Q(status="closed")),
         )
         constraints = (
             models.UniqueConstraint(name="signal_is_sent_once", fields=("user", "token")),

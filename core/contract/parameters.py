@@ -208,10 +208,10 @@ def written_as_number(text: str) -> date | None:
         return None
 
 
-def check_span(start_ms: int | None, end_ms: int | None) -> None:
+def check_span(start_ms: int | None, end_ms: int | None, prefix: str = "") -> None:
     """One that is empty has an empty answer; one that ends before it begins is a mistake."""
     if start_ms is not None and end_ms is not None and end_ms < start_ms:
-        raise InvalidParameter("end must not be before start.", field="end")
+        raise InvalidParameter(f"{prefix}end must not be before {prefix}start.", field=f"{prefix}end")
 
 
 class QuerySerializer(serializers.Serializer[Any]):

@@ -112,10 +112,11 @@ class Range(NamedTuple):
         return rows[:limit], encode(self.cursors.seal(self.asked, (microseconds(last[at]), str(last[pk]))))
 
 
-def read_range(wanted: dict[str, Any], cursors: Cursors, *asked: Any) -> Range | None:
-    """The range, or None without parameters. `asked` is the rest of the request."""
+def read_range(wanted: dict[str, Any], cursors: Cursors, *asked: Any, is_paged: bool = False) -> Range | None:
+    """The range; None without parameters, unless the answer has pages all the same. `asked` is the rest of
+    the request."""
     start_ms, end_ms, cursor = wanted["start"], wanted["end"], wanted["cursor"]
-    if start_ms is end_ms is cursor is None:
+    if start_ms is end_ms is cursor is None and not is_paged:
         return None
     check_span(start_ms, end_ms)
     asked = (*asked, start_ms, end_ms)

@@ -16,6 +16,8 @@ from core.contract.parameters import (
     IntegerParameter,
     QuerySerializer,
     TextParameter,
+    TimeParameter,
+    check_span,
     describes,
 )
 from core.contract.ranges import Cursors, Range, RangeSerializer, read_range
@@ -35,8 +37,12 @@ ABOUT = (
     "Newest first. A closed signal carries its result; an active one has none yet. With "
     "`start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: "
     "together, the pages contain each signal once, whatever is published or closed in the meantime. Each "
-    "page lists the signals that have the `status` at that time; with `all`, none is missed."
+    "page lists the signals that have the `status` at that time; with `all`, none is missed. "
+    "`closed_start` and `closed_end` choose the signals that were closed between two times, and add `next` "
+    "as well. A signal is listed once its close is stored, up to seconds after its `closed_at`: ask for a "
+    "few seconds twice if you follow closes in this way."
 )
+NO_CLOSE = "An active signal has no close. With closed_start or closed_end, status must be closed or all."
 NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 
 
@@ -56,6 +62,11 @@ class SignalsQuerySerializer(RangeSerializer):
         help_text="Which signals to return; `all` means both kinds.",
     )
     limit = IntegerParameter(default=50, max_value=500, help_text="Maximum number of signals.")
+    closed_start = TimeParameter(
+        help_text="Only signals that were closed at this time or later, in the format of `start`; with a "
+        "`status` of `closed` or `all`."
+    )
+    closed_end = TimeParameter(help_text="Only signals that were closed before this time, likewise.")
 
 
 class FilterSerializer(QuerySerializer):
@@ -72,7 +83,7 @@ class SignalList(msgspec.Struct):
     count: Annotated[int, Meta(ge=0, description="Signals in this response.")]
     next: Annotated[
         str | None | UnsetType,
-        Meta(description="Only with `start`, `end` or `cursor`: the cursor of the next page."),
+        Meta(description="Only with a range of time or `cursor`: the cursor of the next page."),
     ] = UNSET
 
 
@@ -103,15 +114,17 @@ class SignalViewSet(LedgerActions):
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
         try:
             wanted = self.parameters(SignalsQuerySerializer)
-            status, limit = wanted["status"], wanted["limit"]
-            span = read_range(wanted, CURSORS, status, instrument_id, user)
+            status, limit, closed = wanted["status"], wanted["limit"], closed_span(wanted)
+            # Cursors of an earlier version know nothing of closes.
+            asked = (status, instrument_id, user, *(closed or ()))
+            span = read_range(wanted, CURSORS, *asked, is_paged=closed is not None)
         except InvalidParameter:
             if user is not None:
                 await in_thread_promptly(present_name, user)
             raise
         if span is None:
             return Answer(await in_thread_promptly(read_feed, status, instrument_id, limit, user))
-        return Answer(await in_thread_promptly(read_page, span, status, instrument_id, limit, user))
+        return Answer(await in_thread_promptly(read_page, span, closed, status, instrument_id, limit, user))
 
     @describes(
         "getSignal",
@@ -135,9 +148,30 @@ def read_feed(status: str, instrument_id: int | None, limit: int, user: str | No
     return b"{%s}" % encode_rows(rows)
 
 
-def read_page(span: Range, status: str, instrument_id: int | None, limit: int, user: str | None) -> bytes:
+def closed_span(wanted: dict[str, Any]) -> tuple[int | None, int | None] | None:
+    """When the signals were closed, if the request says so."""
+    closed: tuple[int | None, int | None] = wanted["closed_start"], wanted["closed_end"]
+    if closed == (None, None):
+        return None
+    check_span(*closed, "closed_")
+    if wanted["status"] == Signal.Status.ACTIVE:
+        raise InvalidParameter(NO_CLOSE, field="status", allowed=["closed", "all"])
+    return closed
+
+
+def read_page(
+    span: Range,
+    closed: tuple[int | None, int | None] | None,
+    status: str,
+    instrument_id: int | None,
+    limit: int,
+    user: str | None,
+) -> bytes:
     def read(name: str | None) -> Rows:
         signals = span.of(feed(status, instrument_id, name))
+        if closed is not None:
+            # Said for the index, which has only these.
+            signals = signals.filter(status=Signal.Status.CLOSED).closed_between(*closed)
         return CompiledQuery(signals.values_list(*COLUMNS)[: limit + 1]).rows()
 
     shown, following = span.page(rows_of(user, read), limit, AT, PK)

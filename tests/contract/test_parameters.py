@@ -56,6 +56,10 @@ NO_WORDS = (
     *("abc", "a" * 2000, "ACTIVE", "1H", "Gold", "%D0%B0ctive", "%7B%7B7*7%7D%7D", "%3Cscript%3E", ","),
     *("active,closed", "1h,4h", "gold,", "gold,%20crypto", "gold;crypto", "id,", "TICKWIRE-ANALYST-1"),
 )
+RANGES = (
+    *("/api/market/EURUSD/history", "/api/orderflow/EURUSD", "/api/signals?status=all", "/api/news"),
+    "/api/archive",
+)
 NO_TIMES = {
     **dict.fromkeys(
         ("", "soon", "2026-11-20T14:00:00", "2026-02-30", "1.5", "1e3", "-1"), "invalid_parameter"
@@ -98,20 +102,16 @@ def test_what_is_none_of_the_allowed_words_is_refused(
         refusal(shared.ask(f"{path}?{name}={value}"), 400, code, field=name, **told)
 
 
-@pytest.mark.parametrize("name", ["start", "end"])
 @pytest.mark.parametrize(
-    "path",
-    ["/api/market/EURUSD/history", "/api/orderflow/EURUSD", "/api/signals", "/api/news", "/api/archive"],
+    ("path", "name"),
+    [
+        *((path.partition("?")[0], name) for path in RANGES for name in ("start", "end")),
+        *(("/api/signals", name) for name in ("closed_start", "closed_end")),
+    ],
 )
 def test_what_is_no_time_is_refused(shared: Api, path: str, name: str) -> None:
     for value, code in NO_TIMES.items():
         refusal(shared.ask(f"{path}?{name}={value}"), 400, code, field=name)
-
-
-RANGES = (
-    *("/api/market/EURUSD/history", "/api/orderflow/EURUSD", "/api/signals?status=all", "/api/news"),
-    "/api/archive",
-)
 
 
 @pytest.mark.parametrize("path", RANGES)

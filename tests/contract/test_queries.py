@@ -69,6 +69,7 @@ def rows(shared: Api) -> None:
         ("/api/news?expand=symbols", 1),
         ("/api/news?category=forex,gold&expand=symbols&start=0&end=4000000000000", 1),
         ("/api/signals?status=all&symbol=EURUSD&user=marta&start=0", 1),
+        ("/api/signals?status=closed&user=marta&closed_start=0", 1),
         ("/api/analysis/EURUSD", 1),
         ("/api/session", 1),
         ("/api/limits", 1),

@@ -158,6 +158,66 @@ def test_no_page_follows_one_that_the_rest_just_fills(shared: Api, path: str) ->
     assert ask(shared, path, limit=len(whole) - 1, end=iso_time(NOON))["next"] is not None
 
 
+# Signals by when they were closed: one each minute after noon, the oldest last.
+@pytest.fixture(scope="module")
+def closes(shared: Api, feed: None) -> list[str]:
+    instrument, bela = make_instrument("XAGUSD"), make_user("bela")
+    make_signal(instrument, bela, published_at=NOON - timedelta(hours=2))
+    closed = [
+        make_signal(
+            instrument,
+            bela,
+            status="closed",
+            published_at=NOON - timedelta(hours=2, minutes=number),
+            closed_at=NOON + timedelta(minutes=number),
+        )
+        for number in range(6)
+    ]
+    return [str(signal.pk) for signal in closed]
+
+
+@pytest.mark.parametrize("status", ["closed", "all"])
+@pytest.mark.parametrize(
+    ("closed", "first", "last"),
+    [
+        ({"closed_start": iso_time(NOON + timedelta(minutes=2))}, 2, 6),
+        ({"closed_start": epoch_ms(NOON + timedelta(minutes=2)) + 1}, 3, 6),
+        ({"closed_end": iso_time(NOON + timedelta(minutes=2))}, 0, 2),
+        ({"closed_start": epoch_ms(NOON), "closed_end": epoch_ms(NOON + timedelta(minutes=5))}, 0, 5),
+        ({"closed_start": "2020-01-01", "closed_end": "2100-01-01"}, 0, 6),
+        ({"closed_start": epoch_ms(NOON), "end": epoch_ms(NOON - timedelta(hours=2, minutes=2))}, 3, 6),
+    ],
+)
+def test_signals_are_found_by_when_they_were_closed(
+    shared: Api, closes: list[str], status: str, closed: dict[str, Any], first: int, last: int
+) -> None:
+    path = f"/api/signals?status={status}&user=bela"
+    assert walk(shared, path, [1, 2], **closed) == closes[first:last]
+    assert ask(shared, path, **closed)["next"] is None
+
+
+def test_cursor_belongs_to_its_range_of_closes(shared: Api, closes: list[str]) -> None:
+    path = "/api/signals?status=closed&user=bela"
+    cursor = ask(shared, path, closed_start=EVER, limit=1)["next"]
+    for other in ("", f"&closed_end={EVER}", "&closed_start=2026-11-19", f"&start={EVER}"):
+        answer = shared.ask(f"{path}{other}&cursor={quote(cursor)}")
+        refusal(answer, 400, "invalid_cursor", field="cursor")
+
+
+@pytest.mark.parametrize(
+    ("query", "details"),
+    [
+        ("closed_start=2026-11-20", {"field": "status", "allowed": ["closed", "all"]}),
+        ("status=active&closed_end=2026-11-20", {"field": "status", "allowed": ["closed", "all"]}),
+        ("status=all&closed_start=2026-11-20&closed_end=2026-11-19", {"field": "closed_end"}),
+    ],
+)
+def test_range_of_closes_that_can_hold_none_is_refused(
+    shared: Api, query: str, details: dict[str, Any]
+) -> None:
+    refusal(shared.ask(f"/api/signals?{query}"), 400, "invalid_parameter", **details)
+
+
 # What is refused.
 def test_altered_or_foreign_cursor_is_invalid(shared: Api) -> None:
     of_signals = ask(shared, SIGNALS, limit=1, start=EVER)["next"]

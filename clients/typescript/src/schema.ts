@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * The public feed of trade signals
-         * @description Newest first. A closed signal carries its result; an active one has none yet. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each signal once, whatever is published or closed in the meantime. Each page lists the signals that have the `status` at that time; with `all`, none is missed.
+         * @description Newest first. A closed signal carries its result; an active one has none yet. With `start`, `end` or `cursor`, the response has `next`, the cursor of the next page, or null: together, the pages contain each signal once, whatever is published or closed in the meantime. Each page lists the signals that have the `status` at that time; with `all`, none is missed. `closed_start` and `closed_end` choose the signals that were closed between two times, and add `next` as well. A signal is listed once its close is stored, up to seconds after its `closed_at`: ask for a few seconds twice if you follow closes in this way.
          */
         get: operations["listSignals"];
         put?: never;
@@ -1609,7 +1609,7 @@ export interface components {
             items: components["schemas"]["Signal"][];
             /** @description Signals in this response. */
             count: number;
-            /** @description Only with `start`, `end` or `cursor`: the cursor of the next page. */
+            /** @description Only with a range of time or `cursor`: the cursor of the next page. */
             next?: string | null;
         };
         SignalsDriver: {
@@ -2708,6 +2708,10 @@ export interface operations {
                 status?: "active" | "closed" | "all";
                 /** @description Maximum number of signals. */
                 limit?: number;
+                /** @description Only signals that were closed at this time or later, in the format of `start`; with a `status` of `closed` or `all`. */
+                closed_start?: string | number;
+                /** @description Only signals that were closed before this time, likewise. */
+                closed_end?: string | number;
                 /** @description Only signals for this instrument; upper or lower case. */
                 symbol?: string;
                 /** @description Only signals of this publisher; the name as shown in the feed, or a former one. */

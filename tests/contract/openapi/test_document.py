@@ -84,6 +84,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "limit": up_to_500(50),
         "symbol": TEXT,
         "user": TEXT,
+        **dict.fromkeys(("closed_start", "closed_end"), moment("date", "date-time")),
         **RANGE,
     },
     "/api/signals/ledger": {
