@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tickwire import AsyncClient, Client, asynchronous, synchronous
+from tickwire import AsyncClient, Client, asynchronous, pacing, synchronous
 
 from tests.patience import PATIENCE_S
 from tests.programs.npm import require_npm
@@ -32,8 +33,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def note(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(synchronous, "time", SimpleNamespace(sleep=waits.append))
-    monkeypatch.setattr(asynchronous, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": note}))
+    for module in (synchronous, pacing):
+        monkeypatch.setattr(module, "time", SimpleNamespace(**{**vars(time), "sleep": waits.append}))
+    for module in (asynchronous, pacing):
+        monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": note}))
     return waits
 
 

@@ -21,7 +21,8 @@ import pytest
 from tickwire import ApiError, AsyncClient, Client, StreamError
 from tickwire.answers import read
 from tickwire.cli.commands import newest_place
-from tickwire.session import CandleSession, Session
+from tickwire.missed import Hole, Missed
+from tickwire.session import CandleSession, Manner, Session
 
 from core import clock
 from market.prices.candles import TIMEFRAMES, interval_start
@@ -132,14 +133,15 @@ def test_walks_over_news_and_signals_have_all_of_them_once(client: Client) -> No
 def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
     client: Client, server: Server, ticker: Ticker
 ) -> None:
-    missed: list[str] = []
+    missed: list[Missed] = []
     now = clock.now_ms()
     midnight_ms = now - now % 86_400_000
     ticker.at(SYMBOL, midnight_ms - 86_400_000, midnight_ms - 86_400_000 + 60_000)
-    followed = client.follow_candles(SYMBOL, timeframes=["1m"], on_missed=missed.extend)
+    followed = client.follow_candles(SYMBOL, timeframes=["1m"], on_missed=missed.append)
     heard = [next(followed)]
     # The first is from before: by its time it is told from those that close from now on.
     assert heard[0]["time"] == midnight_ms - 86_400_000 + 60_000 < now
+    assert heard[0].get("snapshot")
     for minute in range(2, 6):
         drop_sockets(server)
         ticker.at(SYMBOL, midnight_ms - 86_400_000 + minute * 60_000)
@@ -157,25 +159,28 @@ def test_candles_come_as_they_are_closed_and_go_on_over_a_broken_connection(
 
 
 def test_gap_of_a_symbol_is_one_of_its_candles() -> None:
-    missed: list[str] = []
-    session = CandleSession("key", ["EURUSD", "XAUUSD"], ["1m"], False, missed.extend)
+    missed: list[Missed] = []
+    session = CandleSession("key", ["EURUSD", "XAUUSD"], ["1m"], False, Manner(missed.append))
     keys = {"EURUSD/1m": 7, "XAUUSD/1m": 8}
-    session.hear(
-        json.dumps({"type": "subscribed", "symbols": [], "rejected": [], "epoch": "a", "positions": keys})
-    )
-    gap = {"type": "gap", "symbols": ["EURUSD"], "epoch": "b", "positions": {}}
-    session.hear(json.dumps(gap))
-    assert missed == ["EURUSD"]
+    reply = {"type": "subscribed", "symbols": [], "rejected": [], "epoch": "a", "positions": keys, "time": 1}
+    assert session.hear(json.dumps(reply)) == []
+    gap = {"type": "gap", "symbols": ["EURUSD"], "epoch": "b", "positions": {}, "time": 2}
+    (hole,) = session.hear(json.dumps(gap))
+    assert isinstance(hole, Hole)
+    session.report(hole, hole.missed)
+    assert missed == [Missed("EURUSD", "1m", None, None, 1, 2)]
     assert json.loads(session.subscribe())["resume"] == {"epoch": "b", "positions": {"XAUUSD/1m": 8}}
 
 
 def test_broken_stream_goes_on_where_it_was_and_names_what_cannot_be_had_again(
     client: Client, server: Server, ticker: Ticker
 ) -> None:
-    missed: list[str] = []
+    missed: list[Missed] = []
     ticker(SYMBOL)
-    watched = client.watch(SYMBOL, on_missed=missed.extend)
-    heard = [next(watched)["seq"]]
+    watched = client.watch(SYMBOL, on_missed=missed.append)
+    first = next(watched)
+    assert first.get("snapshot")
+    heard = [first["seq"]]
     for _ in range(3):
         drop_sockets(server)
         ticker(SYMBOL, 5)
@@ -183,16 +188,19 @@ def test_broken_stream_goes_on_where_it_was_and_names_what_cannot_be_had_again(
     assert heard == list(range(heard[0], heard[0] + 16))
     assert missed == []
     (tick,) = ticker(SYMBOL)
-    assert next(watched)["bid"] == tick.bid
+    last = next(watched)
+    assert last["bid"] == tick.bid
     drop_sockets(server)
     ticker(SYMBOL, 1_500)
-    next(watched)
-    assert missed == [SYMBOL]
+    assert next(watched).get("snapshot")
+    (hole,) = missed
+    after = last["seq"] + 1
+    assert (hole.symbol, hole.first, hole.last, hole.start_ms) == (SYMBOL, after, after + 1_499, last["time"])
 
 
 @pytest.mark.parametrize("feed", ["signals", "news"])
 def test_what_was_published_meanwhile_is_replayed(client: Client, server: Server, feed: str) -> None:
-    publisher, missed = make_user("marta"), list[str]()
+    publisher, missed = make_user("marta"), list[Missed]()
 
     def publish() -> str:
         publish_news(SYMBOL, category="forex")
@@ -202,8 +210,8 @@ def test_what_was_published_meanwhile_is_replayed(client: Client, server: Server
 
     def follow(since: str) -> Iterator[Any]:
         if feed == "signals":
-            return client.follow_signals(since=since, on_missed=missed.extend)
-        return client.follow_news(SYMBOL, categories=["gold"], since=since, on_missed=missed.extend)
+            return client.follow_signals(since=since, on_missed=missed.append)
+        return client.follow_news(SYMBOL, categories=["gold"], since=since, on_missed=missed.append)
 
     published = [publish() for _ in range(3)]
     # Before the first that was heard, nothing is missed.
@@ -216,10 +224,10 @@ def test_what_was_published_meanwhile_is_replayed(client: Client, server: Server
 
 
 def test_command_follows_from_before_its_list_also_where_that_is_empty(client: Client) -> None:
-    missed: list[str] = []
+    missed: list[Missed] = []
     start = newest_place(client)
     published = [publish_signal(SYMBOL, make_user("marta"))]
-    followed = client.follow_signals(since=start, on_missed=missed.extend)
+    followed = client.follow_signals(since=start, on_missed=missed.append)
     assert ([next(followed)["id"]], missed) == (published, [])
     assert newest_place(client) == published[0]
 
@@ -318,9 +326,9 @@ def test_command_follows_signals(command: Command) -> None:
 
 
 def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    session = Session("/ws/market", "tw_live_any", [SYMBOL])
+    session = Session("market", "tw_live_any", [SYMBOL])
     for _ in range(5):
-        assert session.wait_after_end(ConnectionRefusedError("nobody listens")) > 0
+        assert session.wait_after_end(ConnectionRefusedError("nobody listens"))
     assert caplog.messages == ["/ws/market cannot be opened; trying again: nobody listens"]
 
 

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tickwire.session import STEADY_S, Session, SignalSession
+from tickwire.missed import Hole, Missed
+from tickwire.session import STEADY_S, AnnouncedSession, Manner, Session
 
 from tests.patience import PATIENCE_S
 
@@ -104,50 +105,59 @@ def test_place_of_the_first_reply_is_where_signals_go_on(request: pytest.Fixture
 # Python's, without a connection.
 
 
-def say(session: Session, *frames: Frame) -> None:
+def say(session: Session, *frames: Frame) -> list[Frame]:
+    """What a program receives."""
+    received = list[Frame]()
     for frame in frames:
-        session.hear(json.dumps(frame))
+        for heard in session.hear(json.dumps(frame)):
+            if isinstance(heard, Hole):
+                session.report(heard, heard.missed)
+            else:
+                session.deliver(heard)
+                received.append(heard)
+    return received
 
 
 def test_symbol_without_a_place_is_named_when_the_connection_was_lost() -> None:
-    missed: list[list[str]] = []
-    session = Session("/ws/market", KEY, ["A", "B", "NEW"], on_missed=missed.append)
+    missed: list[Missed] = []
+    session = Session("market", KEY, ["A", "B", "NEW"], (), Manner(missed.append))
     say(session, reply("A", "B", "NEW", epoch="e1", positions={"A": 5, "B": 7, "NEW": 0}))
     # As an older service says it.
     say(session, {"type": "gap", "symbols": ["A", "B"], "epoch": "e2", "time": 2})
     session.subscribe()
     say(session, reply("A", "B", "NEW", epoch="e2", positions={"A": 9, "B": 0, "NEW": 0}))
-    assert missed == [["A", "B"], ["A"]]
+    assert [hole.symbol for hole in missed] == ["A", "B", "A"]
 
 
 def test_gap_of_all_leaves_no_place_of_the_numbering_before() -> None:
-    session = Session("/ws/orderflow", KEY, on_missed=lambda symbols: None)
+    session = Session("orderflow", KEY)
     say(session, reply("*", epoch="e1", positions={"A": 500, "B": 700}))
     say(session, {"type": "gap", "symbols": ["*"], "epoch": "e2", "positions": {"A": 3}, "time": 2})
     assert json.loads(session.subscribe())["resume"] == {"epoch": "e2", "positions": {"A": 3}}
 
 
 def test_signals_that_nobody_can_go_on_from_are_named() -> None:
-    missed: list[list[str]] = []
-    session = SignalSession(KEY, [], True, None, missed.append)
+    missed: list[Missed] = []
+    session = AnnouncedSession("signals", KEY, [], None, {}, Manner(missed.append))
     # As an older service says it: without a place.
     say(session, reply("*"))
     assert missed == []
     session.subscribe()
     say(session, reply("*"))
-    assert missed == [["*"]]
+    assert missed == [Missed("*", None, None, None, None, 1)]
     # A place that was given and is too old is named at once.
-    session = SignalSession(KEY, [], True, "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01", missed.append)
+    since = "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01"
+    session = AnnouncedSession("signals", KEY, [], since, {}, Manner(missed.append))
     say(session, reply("*", recovered=False, unrecovered=["*"], since="after:7"))
-    assert missed == [["*"]] * 2
+    assert len(missed) == 2
 
 
 @pytest.mark.parametrize(("held_s", "is_soon"), [(STEADY_S - 1, False), (STEADY_S, True)])
 def test_only_a_connection_that_held_shortens_the_waits(held_s: float, is_soon: bool) -> None:
     moments = iter([0.0, held_s])
-    session = Session("/ws/market", KEY, ["A"], clock=lambda: next(moments))
+    session = Session("market", KEY, ["A"], (), Manner(clock=lambda: next(moments)))
     for _ in range(4):
         session.wait_after_end(ConnectionRefusedError())
     session.subscribe()
     say(session, reply("A", epoch="e", positions={"A": 1}))
-    assert (session.wait_after_end(ConnectionResetError()) <= 0.25) is is_soon
+    assert ((session.wait_after_end(ConnectionResetError()) or 0) <= 0.25) is is_soon

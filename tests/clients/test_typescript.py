@@ -146,7 +146,12 @@ def test_broken_stream_goes_on_where_it_was_and_says_what_cannot_be_had_again(
         assert heard == list(range(heard[0], heard[0] + 16))
         drop_sockets(server)
         ticker(SYMBOL, 1_500)
-        assert client.hear() == {"missed": [SYMBOL]}
+        missed = client.hear()["missed"]
+        assert (missed["symbol"], missed["first"], missed["last"]) == (
+            SYMBOL,
+            heard[-1] + 1,
+            heard[-1] + 1_500,
+        )
 
 
 def test_candles_go_on_where_they_were(server: Server, key: str, ticker: Ticker) -> None:

@@ -1,5 +1,5 @@
 // Drives the built TypeScript client for its tests: a command in, a JSON line out for each thing that came.
-import { Tickwire } from "../../clients/typescript/dist/index.js";
+import { State, Tickwire } from "../../clients/typescript/dist/index.js";
 
 const [url, apiKey, what, ...words] = process.argv.slice(2);
 const tickwire = new Tickwire({ url, apiKey, retries: 0 });
@@ -34,6 +34,21 @@ const acts = {
   get: async () => say(await tickwire.get(words[0], JSON.parse(words[1] ?? "{}"), JSON.parse(words[2] ?? "{}"))),
   async watch() {
     for await (const tick of tickwire.watch(words, { onMissed })) say(tick);
+  },
+  // A bot that keeps its places.
+  async bot() {
+    console.warn = () => {};
+    const { state: path, symbols, fill, ...options } = given[0];
+    const asking = new Tickwire({ url, apiKey, ...options });
+    const state = await State.load(path);
+    for await (const tick of asking.watch(symbols, { onMissed, fill, state })) {
+      say(tick);
+      await state.save(path);
+    }
+  },
+  async gathered() {
+    const asking = new Tickwire({ url, apiKey });
+    say(await Promise.all(Array.from({ length: Number(words[0]) }, () => asking.get("/api/limits"))));
   },
   async candles() {
     for await (const candle of tickwire.followCandles(words, { timeframes: ["1m"], onMissed })) say(candle);

@@ -7,12 +7,16 @@ from .errors import (
     DownloadError,
     MissingExtra,
     ServiceUnreachable,
+    StateError,
     StreamError,
     TickwireError,
     WalkInterrupted,
 )
+from .missed import Missed
 from .pages import Moment, Page
+from .state import State
 from .synchronous import Client
+from .ticks import Tick
 from .types import Candle
 from .walks import AsyncHistory, AsyncWalk, History, Walk
 
@@ -26,11 +30,15 @@ __all__ = [
     "Client",
     "DownloadError",
     "History",
+    "Missed",
     "MissingExtra",
     "Moment",
     "Page",
     "ServiceUnreachable",
+    "State",
+    "StateError",
     "StreamError",
+    "Tick",
     "TickwireError",
     "Walk",
     "WalkInterrupted",

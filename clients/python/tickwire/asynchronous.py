@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -14,42 +14,25 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from .answers import FAILURES, Value, given, read, wait_before_repeating
-from .calls import USER_AGENT, Calls
+from .answers import FAILURES, Value, read, wait_before_repeating
+from .calls import USER_AGENT, Calls, as_request
 from .downloads import Download
-from .errors import ApiError, Json
+from .errors import ApiError, Json, TickwireError
+from .missed import Hole, OnMissed, log_unfilled, warn
+from .pacing import AsyncPacedClient
 from .pages import Place, Route
-from .session import (
-    CLOSE_S,
-    SILENCE_S,
-    CandleSession,
-    NewsSession,
-    OnMissed,
-    OnNotice,
-    Session,
-    SignalSession,
-    address,
-    log_notice,
-    warn,
-)
-from .types import (
-    AbsorptionSignal,
-    ArchiveFile,
-    CandleUpdate,
-    NewSignal,
-    NewsItem,
-    OrderFlowTick,
-    PriceTick,
-    PublishedNews,
-    Signal,
-    SignalClosed,
-)
+from .session import CLOSE_S, SILENCE_S, OnNotice, Session, address, log_notice
+from .state import State
+from .ticks import Tick
+from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed
 from .walks import AsyncHistory, AsyncWalk
 
 C = TypeVar("C")
 
 
-class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[ArchiveFile], AsyncHistory]):
+class AsyncClient(
+    Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[ArchiveFile], AsyncWalk[Tick], AsyncHistory]
+):
     def __init__(
         self,
         api_key: str | None = None,
@@ -60,7 +43,7 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
         walk_retries: int = 8,
     ) -> None:
         super().__init__(api_key, url, timeout, retries, walk_retries)
-        self._http = httpx.AsyncClient(**self._options())
+        self._http = AsyncPacedClient(**self._options())
         self._sockets: set[ClientConnection] = set()
         self._is_closed = False
 
@@ -78,10 +61,18 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
         await asyncio.gather(*(socket.close() for socket in self._sockets))
         await self._http.aclose()
 
-    async def get(self, path: str, **parameters: Value) -> Json:
+    async def get(
+        self,
+        path: str,
+        in_path: Mapping[str, str] | None = None,
+        query: Mapping[str, Value] | None = None,
+        /,
+        **parameters: Value,
+    ) -> Json:
+        where, asked = as_request(path, in_path, query, parameters)
         for attempt in count():
             try:
-                return read(await self._http.get(path, params=given(parameters)))
+                return read(await self._http.get(where, params=asked))
             except (ApiError, httpx.TransportError) as failure:
                 wait_s = wait_before_repeating(self._address, failure, attempt, self.retries)
             await asyncio.sleep(wait_s)
@@ -127,32 +118,7 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
                 await asyncio.to_thread(write, chunk)
         return await asyncio.to_thread(download.finish)
 
-    def watch(
-        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> AsyncGenerator[PriceTick, None]:
-        """Prices as they happen."""
-        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed, on_notice))
-
-    def order_flow(
-        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> AsyncGenerator[OrderFlowTick | AbsorptionSignal, None]:
-        """The volume bought and sold with each tick, and absorption; without symbols, of all instruments."""
-        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
-
-    def follow_candles(
-        self,
-        *symbols: str,
-        timeframes: Sequence[str] = ("1m",),
-        forming: bool = False,
-        on_missed: OnMissed = warn,
-        on_notice: OnNotice = log_notice,
-    ) -> AsyncGenerator[CandleUpdate, None]:
-        """The last closed candle of each timeframe, which may be days old, then each candle when it closes,
-        which is the `time` of its frame. One with the same `candle.time` replaces the earlier one. With
-        `forming`, also its state before that, once a second, with `closed` false."""
-        session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
-        return self._follow(session)
-
+    # Written out: mypy takes the two frames for one where it infers them, as with the other streams.
     def follow_signals(
         self,
         *symbols: str,
@@ -160,24 +126,25 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
         since: str | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
+        state: State | None = None,
     ) -> AsyncGenerator[NewSignal | SignalClosed, None]:
         """Signals when they are published and, with a `type`, when they end. With `since`, first those after
         that one."""
-        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+        manner = self._manner(on_missed, on_notice, state)
+        return self.follow(self.signal_session(symbols, since, closures=closures, manner=manner))
 
-    def follow_news(
-        self,
-        *symbols: str,
-        categories: Sequence[str] = (),
-        since: str | int | None = None,
-        on_missed: OnMissed = warn,
-        on_notice: OnNotice = log_notice,
-    ) -> AsyncGenerator[PublishedNews, None]:
-        """News items when they enter the feed, of all instruments and categories unless some are named. With
-        `since`, first those after the item with that id."""
-        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
+    async def follow(self, session: Session) -> AsyncGenerator[Any, None]:
+        async with aclosing(self._texts(session)) as texts:
+            async for text in texts:
+                for heard in session.hear(text):
+                    if isinstance(heard, Hole):
+                        async for frame in self._fill(session, heard):
+                            yield frame
+                    else:
+                        session.deliver(heard)
+                        yield heard
 
-    async def _follow(self, session: Session) -> AsyncGenerator[Any, None]:
+    async def _texts(self, session: Session) -> AsyncGenerator[str | bytes, None]:
         while not self._is_closed:
             try:
                 url = address(self.url, session)
@@ -191,14 +158,29 @@ class AsyncClient(Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[Archiv
                         while True:
                             async with asyncio.timeout(SILENCE_S):
                                 text = await socket.recv()
-                            frame = session.hear(text)
-                            if frame is not None:
-                                yield frame
+                            yield text
             except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
                 if self._is_closed:
                     return
                 wait_s = session.wait_after_end(failure)
+                if wait_s is None:
+                    raise self._not_opened(failure) from failure
             await asyncio.sleep(wait_s)
+
+    async def _fill(self, session: Session, hole: Hole) -> AsyncGenerator[Any, None]:
+        """The frames that are missing, and then the report."""
+        fill = session.fill_of(hole)
+        if fill is not None:
+            try:
+                while not fill.is_done:
+                    if fill.wait_s:
+                        await asyncio.sleep(fill.wait_s)
+                    for frame in fill.take(await self.get(fill.path, **fill.parameters())):
+                        session.deliver(frame, fill.epoch)
+                        yield frame
+            except (TickwireError, httpx.DecodingError) as failure:
+                log_unfilled(hole, failure)
+        session.report(hole, hole.missed if fill is None else fill.missed)
 
     @contextmanager
     def _kept(self, socket: ClientConnection) -> Iterator[None]:

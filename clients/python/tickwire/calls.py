@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote as quoted
 
 import httpx
 
-from .answers import Value
-from .errors import Address, ApiError, Json
+from .answers import Value, given
+from .errors import Address, ApiError, Json, ServiceUnreachable
 from .methods import Asked, Call, asked
-from .pages import Form, Moment, Place, Route, as_parameter
+from .pages import LONGEST_PAGE, Form, Moment, Place, Route, as_parameter
+from .streams import Streams
 
 if TYPE_CHECKING:
     from .types import (
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 N = TypeVar("N")
 A = TypeVar("A")
+K = TypeVar("K")
 H = TypeVar("H")
 C = TypeVar("C")
 
 LOCAL = "http://127.0.0.1:8000"
-LONGEST_PAGE, LONGEST_LIST = 10_000, 500
+LONGEST_LIST = 500
 # What the service shows of a client, of its requests and of its streams.
 USER_AGENT = "tickwire-python/0.2.0.dev0"
 KEY, FORMER_KEY, URL = "TICKWIRE_KEY", "TICKWIRE_API_KEY", "TICKWIRE_URL"
@@ -52,10 +55,11 @@ FROM_ENVIRONMENT = f"The address comes from {URL}: check it, and whether the ser
 FROM_CALLER = "Check the address, and whether the service is running."
 # Since when anything can have been kept.
 EPOCH = 0
+IN_PATH = re.compile(r"\{(\w+)\}")
 
 
-class Calls(ABC, Generic[S, N, A, H]):
-    """Walks over signals, over news, over files of the archive, and over candles."""
+class Calls(Streams, ABC, Generic[S, N, A, K, H]):
+    """Walks over signals, over news, over files of the archive, over ticks, and over candles."""
 
     def __init__(
         self, api_key: str | None, url: str | None, timeout: float, retries: int, walk_retries: int
@@ -69,8 +73,15 @@ class Calls(ABC, Generic[S, N, A, H]):
         self.timeout, self.retries, self.walk_retries = timeout, retries, walk_retries
 
     @abstractmethod
-    def get(self, path: str, **parameters: Value) -> Any:
-        """GET /api/{path}."""
+    def get(
+        self,
+        path: str,
+        in_path: Mapping[str, str] | None = None,
+        query: Mapping[str, Value] | None = None,
+        /,
+        **parameters: Value,
+    ) -> Any:
+        """Any path of the reference: `get("/api/market/{symbol}/quote", {"symbol": "BTCUSD"})`."""
 
     @abstractmethod
     def walk(self, route: Route) -> Any:
@@ -116,6 +127,21 @@ class Calls(ABC, Generic[S, N, A, H]):
         in a page; `cursor` continues after a page of the same walk."""
         chosen: dict[str, Value] = {"timeframe": timeframe, **_span(start, end), "limit": limit}
         return self._history(Route(f"market/{_symbol(symbol)}/history", "ohlcv", chosen, cursor))
+
+    def ticks(
+        self,
+        symbol: str,
+        *,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        limit: int = LONGEST_PAGE,
+        cursor: str | None = None,
+    ) -> K:
+        """Every tick that the service keeps at or after `start` and before `end`. `limit` is the number of
+        ticks in a page; `cursor` continues after a page of the same walk."""
+        chosen: dict[str, Value] = {**_span(start, end), "limit": limit}
+        ticks: K = self.walk(Route(f"market/{_symbol(symbol)}/ticks", "items", chosen, cursor))
+        return ticks
 
     @Call
     def order_flow_buckets(
@@ -231,9 +257,28 @@ class Calls(ABC, Generic[S, N, A, H]):
     def place(self, route: Route, form: Form[C]) -> Place[C]:
         return Place(route, form, self._address, self.retries, self.walk_retries)
 
+    def _not_opened(self, failure: Exception) -> ServiceUnreachable:
+        """Of a stream that never was."""
+        return ServiceUnreachable(self._address, httpx.ConnectError(str(failure) or type(failure).__name__))
+
     def _options(self) -> Json:
         headers = {"X-API-Key": self.api_key, "User-Agent": USER_AGENT}
         return {"base_url": f"{self.url}/api/", "headers": headers, "timeout": self.timeout}
+
+
+def as_request(
+    path: str,
+    in_path: Mapping[str, str] | None,
+    query: Mapping[str, Value] | None,
+    parameters: Mapping[str, Value],
+) -> tuple[str, dict[str, str | int]]:
+    """The part of the address after /api/, and the query."""
+    values = in_path or {}
+    for name in IN_PATH.findall(path):
+        if not values.get(name):
+            raise ValueError(f"{path} needs a value: pass {{{name!r}: …}} after the path.")
+    filled = IN_PATH.sub(lambda found: _part(values[found[1]]), path)
+    return filled.removeprefix("/api/"), given({**(query or {}), **parameters})
 
 
 def checked(url: str) -> str:

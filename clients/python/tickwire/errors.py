@@ -34,12 +34,16 @@ class ApiError(TickwireError):
 
 
 class StreamError(TickwireError):
-    """A stream ended, and reconnecting would not help."""
+    """A stream ended, and reconnecting would not help, or was refused again and again."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(error["message"])
         self.code: str = error["code"]
         self.status: int = error["status"]
+
+
+class StateError(TickwireError):
+    """A file of places is damaged, or of another kind or version."""
 
 
 class BrokenAnswer(TickwireError):

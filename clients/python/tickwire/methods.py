@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from functools import wraps
 from types import MethodType
@@ -12,6 +12,7 @@ from .answers import Value
 
 if TYPE_CHECKING:
     from .asynchronous import AsyncClient
+    from .session import Session
     from .synchronous import Client
 
 P = ParamSpec("P")
@@ -54,3 +55,34 @@ class Call(Generic[P, T]):
 
     def __get__(self, client: object | None, owner: type) -> Any:
         return self._ask if client is None else MethodType(self._ask, client)
+
+
+@dataclass(frozen=True)
+class Followed(Generic[T]):
+    """A stream; T are its frames."""
+
+    session: Session
+
+
+class Stream(Generic[P, T]):
+    """Decorates a method that describes a stream. Called on a Client, it returns its frames one after the
+    other; called on an AsyncClient, the same to iterate over with `async for`."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Followed[T]]) -> None:
+        @wraps(describe)
+        def follow(client: Any, *arguments: P.args, **named: P.kwargs) -> Any:
+            return client.follow(describe(client, *arguments, **named).session)
+
+        self._follow = follow
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], Any]: ...
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, Generator[T, None, None]]: ...
+
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, AsyncGenerator[T, None]]: ...
+
+    def __get__(self, client: object | None, owner: type) -> Any:
+        return self._follow if client is None else MethodType(self._follow, client)

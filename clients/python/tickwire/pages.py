@@ -21,6 +21,7 @@ C = TypeVar("C")
 Moment = datetime | str | int
 """A datetime with a zone, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch."""
 
+LONGEST_PAGE = 10_000
 # A restart of the service is over by then; what lasts longer, somebody should hear of.
 QUIET_FAILURES = 3
 
@@ -172,3 +173,7 @@ def is_number(text: str) -> bool:
 
 def as_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def time_ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -12,42 +13,24 @@ from typing import Any, TypeVar
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from .answers import FAILURES, Value, given, read, wait_before_repeating
+from .answers import FAILURES, Value, read, wait_before_repeating
 from .blocking_socket import BlockingSocket
-from .calls import Calls
+from .calls import Calls, as_request
 from .downloads import Download
-from .errors import ApiError, Json
+from .errors import ApiError, Json, TickwireError
+from .missed import Hole, OnMissed, log_unfilled, warn
+from .pacing import PacedClient
 from .pages import Place, Route
-from .session import (
-    SILENCE_S,
-    CandleSession,
-    NewsSession,
-    OnMissed,
-    OnNotice,
-    Session,
-    SignalSession,
-    address,
-    log_notice,
-    warn,
-)
-from .types import (
-    AbsorptionSignal,
-    ArchiveFile,
-    CandleUpdate,
-    NewSignal,
-    NewsItem,
-    OrderFlowTick,
-    PriceTick,
-    PublishedNews,
-    Signal,
-    SignalClosed,
-)
+from .session import SILENCE_S, OnNotice, Session, address, log_notice
+from .state import State
+from .ticks import Tick
+from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed
 from .walks import History, Walk
 
 C = TypeVar("C")
 
 
-class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
+class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], Walk[Tick], History]):
     def __init__(
         self,
         api_key: str | None = None,
@@ -58,7 +41,7 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         walk_retries: int = 8,
     ) -> None:
         super().__init__(api_key, url, timeout, retries, walk_retries)
-        self._http = httpx.Client(**self._options())
+        self._http = PacedClient(**self._options())
 
     def __enter__(self) -> Client:
         return self
@@ -71,10 +54,18 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
     def close(self) -> None:
         self._http.close()
 
-    def get(self, path: str, **parameters: Value) -> Json:
+    def get(
+        self,
+        path: str,
+        in_path: Mapping[str, str] | None = None,
+        query: Mapping[str, Value] | None = None,
+        /,
+        **parameters: Value,
+    ) -> Json:
+        where, asked = as_request(path, in_path, query, parameters)
         for attempt in count():
             try:
-                return read(self._http.get(path, params=given(parameters)))
+                return read(self._http.get(where, params=asked))
             except (ApiError, httpx.TransportError) as failure:
                 wait_s = wait_before_repeating(self._address, failure, attempt, self.retries)
             time.sleep(wait_s)
@@ -118,32 +109,7 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
                 write(chunk)
         return download.finish()
 
-    def watch(
-        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> Generator[PriceTick, None, None]:
-        """Prices as they happen."""
-        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed, on_notice))
-
-    def order_flow(
-        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
-    ) -> Generator[OrderFlowTick | AbsorptionSignal, None, None]:
-        """The volume bought and sold with each tick, and absorption; without symbols, of all instruments."""
-        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
-
-    def follow_candles(
-        self,
-        *symbols: str,
-        timeframes: Sequence[str] = ("1m",),
-        forming: bool = False,
-        on_missed: OnMissed = warn,
-        on_notice: OnNotice = log_notice,
-    ) -> Generator[CandleUpdate, None, None]:
-        """The last closed candle of each timeframe, which may be days old, then each candle when it closes,
-        which is the `time` of its frame. One with the same `candle.time` replaces the earlier one. With
-        `forming`, also its state before that, once a second, with `closed` false."""
-        session = CandleSession(self.api_key, symbols, timeframes, forming, on_missed, on_notice)
-        return self._follow(session)
-
+    # Written out: mypy takes the two frames for one where it infers them, as with the other streams.
     def follow_signals(
         self,
         *symbols: str,
@@ -151,32 +117,47 @@ class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], History]):
         since: str | None = None,
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
+        state: State | None = None,
     ) -> Generator[NewSignal | SignalClosed, None, None]:
         """Signals when they are published and, with a `type`, when they end. With `since`, first those after
         that one."""
-        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
+        manner = self._manner(on_missed, on_notice, state)
+        return self.follow(self.signal_session(symbols, since, closures=closures, manner=manner))
 
-    def follow_news(
-        self,
-        *symbols: str,
-        categories: Sequence[str] = (),
-        since: str | int | None = None,
-        on_missed: OnMissed = warn,
-        on_notice: OnNotice = log_notice,
-    ) -> Generator[PublishedNews, None, None]:
-        """News items when they enter the feed, of all instruments and categories unless some are named. With
-        `since`, first those after the item with that id."""
-        return self._follow(NewsSession(self.api_key, symbols, categories, since, on_missed, on_notice))
+    def follow(self, session: Session) -> Generator[Any, None, None]:
+        with closing(self._texts(session)) as texts:
+            for text in texts:
+                for heard in session.hear(text):
+                    if isinstance(heard, Hole):
+                        yield from self._fill(session, heard)
+                    else:
+                        session.deliver(heard)
+                        yield heard
 
-    def _follow(self, session: Session) -> Generator[Any, None, None]:
+    def _texts(self, session: Session) -> Generator[str | bytes, None, None]:
         while True:
             try:
                 with BlockingSocket(address(self.url, session)) as socket:
                     socket.send(session.subscribe())
                     while True:
-                        frame = session.hear(socket.recv(SILENCE_S))
-                        if frame is not None:
-                            yield frame
+                        yield socket.recv(SILENCE_S)
             except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
                 wait_s = session.wait_after_end(failure)
+                if wait_s is None:
+                    raise self._not_opened(failure) from failure
             time.sleep(wait_s)
+
+    def _fill(self, session: Session, hole: Hole) -> Generator[Any, None, None]:
+        """The frames that are missing, and then the report."""
+        fill = session.fill_of(hole)
+        if fill is not None:
+            try:
+                while not fill.is_done:
+                    if fill.wait_s:
+                        time.sleep(fill.wait_s)
+                    for frame in fill.take(self.get(fill.path, **fill.parameters())):
+                        session.deliver(frame, fill.epoch)
+                        yield frame
+            except (TickwireError, httpx.DecodingError) as failure:
+                log_unfilled(hole, failure)
+        session.report(hole, hole.missed if fill is None else fill.missed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from .errors import BrokenAnswer, MissingExtra
-from .pages import JSON, Form, Route, next_cursor, read_page
+from .pages import JSON, Form, Route, next_cursor, read_page, time_ms
 from .types import Candle
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Bars:
             column.extend(page.numbers[name])
 
     def add_candles(self, candles: list[Candle]) -> None:
-        self.time_ms.extend(_time_ms(candle["time"]) for candle in candles)
+        self.time_ms.extend(time_ms(candle["time"]) for candle in candles)
         for name, column in self.numbers.items():
             column.extend(candle[name] for candle in candles)  # type: ignore[literal-required]
 
@@ -62,7 +61,8 @@ def pandas_frame(bars: Bars) -> pandas.DataFrame:
     import numpy
     import pandas
 
-    at = numpy.frombuffer(bars.time_ms, "int64").view("datetime64[ms]")
+    at = numpy.frombuffer(bars.time_ms, "int64").view("datetime64[ms]").astype("datetime64[ns]")
+    # In nanoseconds, as other indices are: pandas 2 joins no two of different units.
     index = pandas.DatetimeIndex(at, name="time").tz_localize("UTC")
     return pandas.DataFrame({name: numpy.frombuffer(c) for name, c in bars.numbers.items()}, index, copy=True)
 
@@ -114,7 +114,3 @@ def _add_arrow(bars: Bars, content: bytes) -> None:
 
 def _bytes_of(column: Any) -> memoryview:
     return memoryview(column.to_numpy()).cast("B")
-
-
-def _time_ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)

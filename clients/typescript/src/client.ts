@@ -4,6 +4,8 @@ import type {
   AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
 } from "./frames.js";
 import { History, plain, type HistoryAnswer, type HistoryOptions, type Span, type Timeframe } from "./history.js";
+import type { Ask } from "./missed.js";
+import { Pacing } from "./pacing.js";
 import { WITHOUT_SOCKET, withUserAgent } from "./runtime.js";
 import type { paths } from "./schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
@@ -14,6 +16,10 @@ type Operation<P extends Path> = paths[P]["get"];
 type Query<P extends Path> = Operation<P> extends { parameters: { query?: infer Q } } ? NonNullable<Q> : Record<string, never>;
 type InPath<P extends Path> = Operation<P> extends { parameters: { path: infer V } } ? V : Record<string, never>;
 type Body<P extends Path> = Operation<P> extends { responses: { 200: { content: { "application/json": infer B } } } } ? B : never;
+
+type Given<P extends Path> = Record<string, never> extends InPath<P>
+  ? [inPath?: InPath<P>, query?: Partial<Query<P>>]
+  : [inPath: InPath<P>, query?: Partial<Query<P>>];
 
 export interface Options {
   apiKey: string;
@@ -36,6 +42,7 @@ type Values = Record<string, string | number | boolean | undefined>;
 
 export class Tickwire {
   readonly url: string;
+  private readonly pacing = new Pacing();
 
   constructor(private readonly options: Options) {
     if (!options.apiKey) throw new Error("An API key is needed: pass apiKey.");
@@ -43,8 +50,8 @@ export class Tickwire {
   }
 
   /** Any path of the reference, with its types: `get("/api/market/{symbol}/quote", { symbol: "BTCUSD" })`. */
-  async get<P extends Path>(path: P, inPath: InPath<P>, query: Partial<Query<P>> = {}): Promise<Body<P>> {
-    return (await this.insist(fill(path, inPath as Record<string, string>), query as Values)) as Body<P>;
+  async get<P extends Path>(path: P, ...[inPath, query = {}]: Given<P>): Promise<Body<P>> {
+    return (await this.insist(fill(path, (inPath ?? {}) as Record<string, string>), query as Values)) as Body<P>;
   }
 
   quote(symbol: string) {
@@ -93,32 +100,34 @@ export class Tickwire {
 
   /** Prices as they happen: `for await (const tick of tickwire.watch(["BTCUSD"]))`. */
   watch(symbols: string[], options: StreamOptions = {}): Stream<PriceTick> {
-    return this.stream("/ws/market", { symbols, features: ["snapshot"], ...options });
+    return this.follow("market", { symbols, features: ["snapshot"], ...options });
   }
 
   orderFlow(symbols: string[] = [], options: StreamOptions = {}): Stream<OrderFlowTick | AbsorptionSignal> {
-    return this.stream("/ws/orderflow", { symbols, ...options });
+    return this.follow("orderflow", { symbols, ...options });
   }
 
-  /** The last closed candle of each of `timeframes`, then each candle when it closes; with `events: ["forming"]`, also its state before that. */
+  /** The last closed candle of each of `timeframes`, marked `snapshot`, then each candle when it closes; with `events: ["forming"]`, also its state before that. */
   followCandles(symbols: string[], options: StreamOptions = {}): Stream<CandleUpdate> {
-    return this.stream("/ws/candles", { symbols, features: ["snapshot"], ...options });
+    return this.follow("candles", { symbols, features: ["snapshot"], ...options });
   }
 
   /** Signals when they are published and, with a `type`, when they end. */
   followSignals(symbols: string[] = [], options: StreamOptions = {}): Stream<NewSignal | ClosedSignal> {
-    return this.stream("/ws/signals", { symbols, events: ["signal.closed"], ...options });
+    return this.follow("signals", { symbols, events: ["signal.closed"], ...options });
   }
 
   /** News items when they enter the feed; `symbols` and `categories` select, and without them you receive all. */
   followNews(options: StreamOptions & { categories?: NewsCategory[] } = {}): Stream<PublishedNews> {
-    return this.stream("/ws/news", { symbols: [], ...options });
+    return this.follow("news", { symbols: [], ...options });
   }
 
-  private stream<F>(path: string, options: StreamOptions & { symbols: string[] }): Stream<F> {
+  private follow<F>(name: string, options: StreamOptions & { symbols: string[] }): Stream<F> {
     const Socket = this.options.WebSocket ?? globalThis.WebSocket;
     if (!Socket) throw new TickwireError(WITHOUT_SOCKET);
-    return new Stream<F>(this.url.replace(/^http/, "ws") + path, this.options.apiKey, Socket, options);
+    const url = `${this.url.replace(/^http/, "ws")}/ws/${name}`;
+    const ask: Ask = (path, query) => this.insist(path, query);
+    return new Stream<F>(name, { url, apiKey: this.options.apiKey, Socket, ask, tries: this.options.walkRetries ?? 8 }, options);
   }
 
   private get timeoutMs(): number {
@@ -143,9 +152,10 @@ export class Tickwire {
 
   private async ask(address: URL, timeoutMs: number): Promise<unknown> {
     const send = this.options.fetch ?? fetch;
-    const signal = AbortSignal.timeout(timeoutMs);
     const headers = withUserAgent({ "X-API-Key": this.options.apiKey });
-    const answer = await send(address, { headers, signal }).catch((failure: unknown) => {
+    // The time-out begins when it is this request's turn.
+    const asking = this.pacing.send(() => send(address, { headers, signal: AbortSignal.timeout(timeoutMs) }));
+    const answer = await asking.catch((failure: unknown) => {
       throw new ServiceUnreachable(this.url, failure);
     });
     if (answer.ok) return answer.json();

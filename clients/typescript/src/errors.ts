@@ -51,7 +51,15 @@ export class ServiceUnreachable extends TickwireError {
   }
 }
 
-/** A stream ended, and reconnecting would not help. */
+/** A file of places is damaged, or of another kind or version. */
+export class StateError extends TickwireError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StateError";
+  }
+}
+
+/** A stream ended, and reconnecting would not help, or was refused again and again. */
 export class StreamError extends TickwireError {
   readonly code: string;
   readonly status: number;

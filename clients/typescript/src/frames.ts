@@ -1,4 +1,4 @@
-/** The data frames of the streams, as /docs/streams shows them. Times are milliseconds since the epoch. */
+/** The data frames of the streams, as /docs/streams shows them. Times are milliseconds since the epoch. `snapshot` is the client's mark of what was sent before the stream began. */
 export interface PriceTick {
   symbol: string;
   bid: number;
@@ -7,6 +7,7 @@ export interface PriceTick {
   time: number;
   volume: number;
   seq: number;
+  snapshot?: true;
 }
 
 export interface OrderFlowTick {
@@ -18,6 +19,7 @@ export interface OrderFlowTick {
   price: number;
   time: number;
   seq: number;
+  snapshot?: true;
 }
 
 /** One of the same symbol, timeframe and `candle.time` replaces those before. */
@@ -29,6 +31,7 @@ export interface CandleUpdate {
   time: number;
   /** Only where it is closed. */
   seq?: number;
+  snapshot?: true;
 }
 
 export interface AbsorptionSignal {
@@ -43,6 +46,7 @@ export interface AbsorptionSignal {
   strength: number;
   time: number;
   seq: number;
+  snapshot?: true;
 }
 
 export interface NewSignal {

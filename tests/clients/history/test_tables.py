@@ -56,6 +56,8 @@ def test_frame_of_pandas_is_indexed_by_time_in_utc(client: Client, keeper: Keepe
         pandas.Timestamp(START_MS, unit="ms", tz="UTC"),
     )
     assert list(frame.columns) == NUMBERS
+    # As the indices of other libraries, which then join with it.
+    assert str(index.dtype) == "datetime64[ns, UTC]"
     assert set(map(str, frame.dtypes)) == {"float64"}
     expected = [[candle[name] for name in NUMBERS] for candle in keeper.candles]  # type: ignore[literal-required]
     assert frame.to_numpy().tolist() == expected
@@ -96,7 +98,7 @@ def test_nothing_stored_is_a_table_without_rows(keeper: Keeper, client: Client, 
     table = getattr(client.history("EURUSD", "1m"), make)()
     assert len(table) == 0
     if make == "to_pandas":
-        assert str(table.index.dtype) == "datetime64[ms, UTC]"
+        assert str(table.index.dtype) == "datetime64[ns, UTC]"
 
 
 Without = Callable[[str, str], subprocess.CompletedProcess[str]]

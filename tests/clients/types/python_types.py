@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import assert_type
 
-from tickwire import AsyncClient, Client
+from tickwire import AsyncClient, Client, State
 from tickwire.types import CandleUpdate, NewSignal, NewsItem, PriceTick, Quote
 
 
@@ -31,8 +31,9 @@ def one_of_two(client: Client) -> None:
 
 
 def frames(client: Client) -> None:
-    for tick in client.watch("EURUSD"):
+    for tick in client.watch("EURUSD", state=State.load("state.json"), fill=True):
         assert_type(tick, PriceTick)
+    assert_type([frame["symbol"] for frame in client.order_flow()], list[str])
     for candle in client.follow_candles("EURUSD"):
         assert_type(candle, CandleUpdate)
     for frame in client.follow_signals():
@@ -47,3 +48,5 @@ async def later(client: AsyncClient) -> None:
     assert_type((await client.market("EURUSD"))["ohlcv"][0]["close"], float)
     async for item in client.all_news():
         assert_type(item, NewsItem)
+    async for tick in client.watch("EURUSD"):
+        assert_type(tick, PriceTick)

@@ -1,5 +1,5 @@
 // What the compiler must know of answers and frames; compiled by a test and never run.
-import { Tickwire } from "../../../clients/typescript/dist/index.js";
+import { State, Tickwire } from "../../../clients/typescript/dist/index.js";
 
 const tickwire = new Tickwire({ apiKey: "any" });
 
@@ -8,12 +8,17 @@ quote.bid satisfies number;
 // @ts-expect-error no such field
 quote.mid;
 
+(await tickwire.get("/api/session")).uptime_seconds satisfies number;
+(await tickwire.get("/api/market/{symbol}", { symbol: "EURUSD" }, { bars: 3 })).ohlcv[0]?.close satisfies number | undefined;
+
 const market = await tickwire.market("EURUSD", { timeframe: "1m", bars: 3 });
 for (const candle of market.ohlcv) candle.close satisfies number;
 // @ts-expect-error no such timeframe
 await tickwire.market("EURUSD", { timeframe: "2h" });
 // @ts-expect-error no such path
 await tickwire.get("/api/nowhere", {});
+// @ts-expect-error the path has a symbol
+await tickwire.get("/api/market/{symbol}/quote");
 // @ts-expect-error the symbol is missing
 await tickwire.get("/api/market/{symbol}/quote", {});
 
@@ -21,6 +26,11 @@ for (const signal of (await tickwire.signals({ status: "all" })).items) {
   // @ts-expect-error only closed ones have a result
   signal.pnl;
   if (signal.status === "closed") signal.pnl satisfies number;
+}
+const state = await State.load("state.json");
+for await (const tick of tickwire.watch(["EURUSD"], { state, fill: true, onMissed: ({ first }) => first satisfies number | null })) {
+  tick.snapshot satisfies true | undefined;
+  await state.save("state.json");
 }
 for await (const frame of tickwire.followSignals()) {
   if ("type" in frame) frame.pnl satisfies number;

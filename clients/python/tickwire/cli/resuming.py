@@ -8,19 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from ..missed import STEPS_MS
 from ..synchronous import Client
 
 NAMES = "time,open,high,low,close,volume"
 # Longer than any two lines.
 TAIL = 4096
-STEPS = {
-    "1m": timedelta(minutes=1),
-    "5m": timedelta(minutes=5),
-    "15m": timedelta(minutes=15),
-    "1h": timedelta(hours=1),
-    "4h": timedelta(hours=4),
-    "1d": timedelta(days=1),
-}
+STEPS = {timeframe: timedelta(milliseconds=step_ms) for timeframe, step_ms in STEPS_MS.items()}
 
 
 class Row(NamedTuple):

@@ -15,6 +15,7 @@ class PriceTick(TypedDict):
     volume: float
     seq: NotRequired[int]
     sent: NotRequired[int]
+    snapshot: NotRequired[Literal[True]]
 
 
 @final
@@ -36,6 +37,7 @@ class OrderFlowTick(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    snapshot: NotRequired[Literal[True]]
 
 
 @final
@@ -52,6 +54,7 @@ class AbsorptionSignal(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    snapshot: NotRequired[Literal[True]]
 
 
 @final
@@ -63,6 +66,7 @@ class CandleUpdate(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    snapshot: NotRequired[Literal[True]]
 
 
 @final
