@@ -34,7 +34,10 @@ def client(asked: list[httpx.URL], monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield made
 
 
-@pytest.mark.parametrize("command", [[], ["quote"], ["watch"], ["signals"], ["candles"]])
+COMMANDS = ["quote", "watch", "signals", "candles", "news", "orderflow", "ticks", "archive", "limits"]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_every_argument_of_the_command_has_a_help_text(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,11 +102,22 @@ def test_time_is_sent_as_it_was_written_and_without_a_zone_is_utc_as_at_the_comm
     )
 
 
+def test_any_path_is_asked_for_as_the_reference_has_it(client: Client, asked: list[httpx.URL]) -> None:
+    client.get("/api/market/{symbol}", {"symbol": "EUR/USD"}, {"bars": 3})
+    client.get("/api/market/EURUSD", None, {"bars": 3}, timeframe="1m")
+    client.get("session")
+    paths = [(url.raw_path.decode()) for url in asked]
+    assert paths == ["/api/market/EUR%2FUSD?bars=3", "/api/market/EURUSD?bars=3&timeframe=1m", "/api/session"]
+    with pytest.raises(ValueError, match="needs a value"):
+        client.get("/api/market/{symbol}", {"symbol": ""})
+
+
 CALLS: list[Callable[[Client, str], Any]] = [
     Client.history,
     Client.quote,
     Client.market,
     Client.order_flow_buckets,
+    Client.ticks,
     Client.analysis,
 ]
 

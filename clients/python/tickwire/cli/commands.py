@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
@@ -19,6 +17,8 @@ from ..pages import read_moment
 from ..synchronous import Client
 from ..types import ClosedSignal, NewSignal, Signal, SignalClosed
 from .export import export
+from .feeds import BEGINNING, add_feeds
+from .output import as_json, plain, say
 
 NUMBERS: tuple[Literal["open", "high", "low", "close", "volume"], ...] = (
     "open",
@@ -34,8 +34,6 @@ RESUME = (
     "the last two are at least a timeframe apart, and --start, if given, leads to the file's first candle. "
     "Otherwise nothing is written."
 )
-# A place before all signals, where there is none yet.
-BEGINNING = "after:0"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -71,7 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="tickwire", description="Quotes, candles and signals of a Tickwire service."
+        prog="tickwire",
+        description="A Tickwire service at the command line.",
     )
     top.add_argument("--version", action="version", version=f"tickwire {USER_AGENT.rpartition('/')[2]}")
     top.add_argument("--key", help=f"Your API key. By default, {KEY} of the environment.")
@@ -105,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     add_candles(
         commands.add_parser("candles", help="Candles, oldest first: the latest ones, or all of a span.")
     )
+    add_feeds(commands, at)
     return top
 
 
@@ -214,18 +214,3 @@ def show_last_candles(client: Client, wanted: argparse.Namespace, timeframe: str
         return
     for row in rows:
         say("  ".join(row))
-
-
-def as_json(frame: Mapping[str, object]) -> str:
-    return "{" + ", ".join(f"{json.dumps(name)}: {plain(value)}" for name, value in frame.items()) + "}"
-
-
-def plain(value: object) -> str:
-    """As JSON, with numbers in full: 0.00003 and not 3e-05."""
-    text = json.dumps(value)
-    return f"{Decimal(text):f}" if isinstance(value, float) and "e" in text else text
-
-
-def say(line: str) -> None:
-    # At once, also into a pipe: who follows wants to see it now.
-    print(line, flush=True)
