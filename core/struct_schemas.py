@@ -12,7 +12,7 @@ Components = dict[str, Json]
 
 BASIC: dict[Any, Json] = {
     bool: {"type": "boolean"},
-    int: {"type": "integer"},
+    int: {"type": "integer", "format": "int64"},
     float: {"type": "number", "format": "double"},
     str: {"type": "string"},
 }
@@ -29,7 +29,8 @@ def one_of(component: str, discriminator: str) -> Meta:
     return Meta(extra={"component": component, "discriminator": discriminator})
 
 
-Moment = Annotated[str, openapi(format="date-time", pattern="Z$")]
+# No pattern beside a format: generators read a moment into a type of its own, which no pattern fits.
+Moment = Annotated[str, openapi(format="date-time")]
 Date = Annotated[str, openapi(format="date")]
 Symbol = Annotated[str, Meta(description="Instrument code.")]
 
@@ -59,7 +60,6 @@ def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
         components[name] |= {
             "type": "object",
             "properties": {field.encode_name: schema_of(field.type, components) for field in fields},
-            "additionalProperties": False,
         }
         if required := sorted(field.encode_name for field in fields if field.default is not UNSET):
             components[name]["required"] = required

@@ -16,7 +16,8 @@ from core.contract.answers import ID_HEADER, StreamedResponse, started_at
 from core.contract.errors import answer_exception
 from serving.metrics.http_requests import http_requests, template_of
 
-# A coded slash would become part of the path before the route is looked up.
+# A coded slash would become part of the path before the route is looked up. Only where a route takes a whole
+# path at its end may it be coded, as generated clients send it.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
 
 # A longer path is a mistake, and not worth remembering.
@@ -35,16 +36,22 @@ class ApiHandler:
         request = ASGIRequest(scope, BytesIO())
         request.receive = receive  # type: ignore[attr-defined]
         raw_path: bytes = scope.get("raw_path") or b""
-        if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
-            route: Route = self._unknown, {}, UNKNOWN
-        else:
-            route = route_of(request.path)
+        route = route_of(request.path)
+        if b"%" in raw_path and any(coded in before_path(raw_path, route[2]) for coded in CODED_SLASHES):
+            route = self._unknown, {}, UNKNOWN
         view, names, request.route = route  # type: ignore[attr-defined]
         response = await view(request, **names)
         if isinstance(response, StreamedResponse) and is_old(scope) and "Content-Length" not in response:
             response = await made_whole(response)
         http_requests.note(route[2], scope["method"], response.status_code, time.perf_counter() - began_s)
         await send_response(response, receive, send)
+
+
+def before_path(raw_path: bytes, template: str) -> bytes:
+    """What comes before the path that ends a route; all of it where none does."""
+    if not template.endswith("/{path}"):
+        return raw_path
+    return b"/".join(raw_path.split(b"/")[: template.count("/")])
 
 
 def route_of(path: str) -> Route:

@@ -19,7 +19,7 @@ REQUEST_ID = "req_k5ud2wqz3m7xhb4a"
 
 
 def counting(description: str, example: int, *, minimum: int = 0) -> tuple[str, Json]:
-    return description, {"type": "integer", "minimum": minimum, "examples": [example]}
+    return description, {"type": "integer", "format": "int64", "minimum": minimum, "examples": [example]}
 
 
 def one_word(description: str, *words: str) -> tuple[str, Json]:
@@ -190,11 +190,19 @@ def encode_document(content: Any) -> Document:
     return Document(body, f'"{sha256(body).hexdigest()[:32]}"')
 
 
-def answer_document(request: HttpRequest, document: Document) -> HttpResponseBase:
+def address_of(request: HttpRequest) -> str:
+    """Of this service, as the caller reached it. A document that names it goes to no shared cache, because a
+    caller can make up the port, and a name below a domain of ours."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
+def answer_document(
+    request: HttpRequest, document: Document, *, names_address: bool = False
+) -> HttpResponseBase:
     headers = {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Expose-Headers": "ETag",
-        "Cache-Control": "public, max-age=300",
+        "Cache-Control": f"{'private' if names_address else 'public'}, max-age=300",
         "ETag": document.fingerprint,
     }
     whole = HttpResponse(document.body, content_type="application/json", headers=headers)

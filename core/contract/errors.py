@@ -17,7 +17,6 @@ from rest_framework.exceptions import APIException, ValidationError
 
 from core.fault_log import unavailable, unexpected
 from core.plain_json import encode
-from core.struct_schemas import openapi
 
 from .answers import ID_HEADER, Answer
 
@@ -70,7 +69,13 @@ CODES = (
 
 
 class Refusal(msgspec.Struct, kw_only=True):
-    code: Annotated[str, openapi(enum=CODES, description="Stable, and meant for programs.")]
+    code: Annotated[
+        str,
+        Meta(
+            description="Stable, and meant for programs. Known values, to which more may be added: "
+            f"{', '.join(CODES)}."
+        ),
+    ]
     message: Annotated[str, Meta(description="Meant for people; it may change.")]
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status, repeated.")]
     field: Annotated[str | UnsetType, Meta(description="The parameter that was refused.")] = UNSET

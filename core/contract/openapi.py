@@ -1,7 +1,7 @@
 """The OpenAPI document: its paths, their shared parts, and how it is served."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from .answers import (
     SOMETIMES,
     Document,
     Json,
+    address_of,
     answer_document,
     encode_document,
 )
@@ -41,12 +42,12 @@ from .errors import (
     refusal_body,
 )
 from .parameters import (
-    LATEST_MS,
     SYMBOL,
     BooleanParameter,
     ChoiceParameter,
     Description,
     IntegerParameter,
+    ListParameter,
     QueryParameter,
     QuerySerializer,
     SymbolListParameter,
@@ -89,6 +90,7 @@ SHARED = {
     500: "InternalError",
     503: "Unavailable",
 }
+OTHERWISE = "Failed"
 # Of one code, so each has a name and a reason of its own.
 LIMITED: dict[str, tuple[str, ApiError]] = {
     "rate_limit_exceeded": (
@@ -115,9 +117,14 @@ EVERYWHERE: tuple[ApiError, ...] = (
 
 def components() -> Json:
     headers = {name: _header(name, required=name not in SOMETIMES) for name in HEADERS}
-    responses = {
+    responses: Json = {
         name: _response(status, [error for error in EVERYWHERE if error.status_code == status])
         for status, name in SHARED.items()
+    }
+    responses[OTHERWISE] = {
+        "description": "Any other error, in the same form.",
+        "headers": _references(OF_EVERY_ANSWER),
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     return {"headers": headers, "responses": responses}
 
@@ -152,7 +159,7 @@ def error_responses(description: Description) -> Json:
             responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in optional}
         elif status in SHARED:
             responses[str(status)] = {"$ref": f"#/components/responses/{SHARED[status]}"}
-    return responses
+    return responses | {"default": {"$ref": f"#/components/responses/{OTHERWISE}"}}
 
 
 def _refused(description: Description) -> Iterable[ApiError]:
@@ -161,7 +168,8 @@ def _refused(description: Description) -> Iterable[ApiError]:
     for serializer in description.query:
         for name, parameter in serializer().fields.items():
             wrong = [f"{name}={value}" for value in cast(QueryParameter, parameter).refused]
-            for query_string in (*wrong, f"{name}=A&{name}=B"):
+            twice = [] if isinstance(parameter, ListParameter) else [f"{name}=A&{name}=B"]
+            for query_string in (*wrong, *twice):
                 error = _refusal(serializer, query_string)
                 found.setdefault(_title(error), error)
     return found.values()
@@ -244,7 +252,7 @@ def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add what all operations share, and put everything in reading order."""
-    result["info"]["description"] = ABOUT.read_text()
+    result["info"] |= {"description": ABOUT.read_text(), "license": {"name": "MIT", "identifier": "MIT"}}
     if settings.CONTACT_EMAIL:
         result["info"]["contact"] = {"email": settings.CONTACT_EMAIL}
     result["components"] |= components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
@@ -254,28 +262,33 @@ def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 _making = Lock()
 
 
-def document() -> Document:
+def content() -> Json:
     """Nothing in it changes while the process lives. The generator keeps its state in globals, so only one
     may run at a time."""
     with _making:
-        return make_document()
+        return make_content()
 
 
 @cache
-def make_document() -> Document:
+def make_content() -> Json:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-    return encode_document(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
+    made: Json = generator.get_schema(public=True)  # type: ignore[no-untyped-call]
+    return made
+
+
+@lru_cache(maxsize=8)
+def document_at(address: str) -> Document:
+    """Most generators need an absolute address."""
+    servers = [server | {"url": address} for server in content()["servers"]]
+    return encode_document(content() | {"servers": servers})
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponseBase:
-    return answer_document(request, document())
+    return answer_document(request, document_at(address_of(request)), names_address=True)
 
 
 # How an action's own description becomes an operation of the OpenAPI document.
-SINCE_1970 = "^(19[7-9]|[2-9])"
-
-
 def in_path(name: str, description: str, *examples: str) -> OpenApiParameter:
     shown = [OpenApiExample(example, example) for example in examples]
     return OpenApiParameter(name, str, OpenApiParameter.PATH, description=description, examples=shown)
@@ -287,7 +300,7 @@ PATH_PARAMETERS = {
     "user": in_path("user", "Publisher, as in the feed.", "marta"),
     "path": in_path(
         "path",
-        "The path as listed, with its slashes unencoded.",
+        "The path as listed. Its slashes may be percent-encoded.",
         "ticks/EURUSD/2026-11-20.parquet",
         "manifests/2026-11-20.json",
     ),
@@ -376,7 +389,7 @@ class ApiSchema(AutoSchema):
 def _query_parameters(description: Description) -> Iterator[OpenApiParameter]:
     for serializer in description.query:
         for name, field in serializer().fields.items():
-            is_list = isinstance(field, WordListParameter | SymbolListParameter)
+            is_list = isinstance(field, ListParameter)
             yield OpenApiParameter(
                 name,
                 _parameter_schema(field),
@@ -401,8 +414,6 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
         case SymbolListParameter():
             return {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": f"^ *{SYMBOL} *$"}}
         case TimeParameter():
-            epoch_ms = {"type": "integer", "minimum": 0, "maximum": LATEST_MS}
-            texts = [{"type": "string", "format": each, "pattern": SINCE_1970} for each in field.formats]
-            return {"oneOf": [*texts, epoch_ms]}
+            return {"type": "string", "examples": list(field.examples)}
         case _:
             return {"type": "string"}

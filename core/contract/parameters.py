@@ -14,7 +14,7 @@ from core.times import epoch_ms_after, iso_ms
 
 from .errors import ApiError, InvalidParameter, ParameterOutOfRange
 
-MAX_PARAMETERS = 100
+MAX_PARAMETERS = 300
 LONGEST_REMEMBERED = 200
 LONGEST_SYMBOL = 20
 SYMBOL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SYMBOL - 1}}}"
@@ -89,8 +89,12 @@ class BooleanParameter(ChoiceParameter):
         super().__init__(("true", "false"), default="false", help_text=help_text)
 
 
-class WordListParameter(QueryParameter):
-    """A comma-separated list drawn from a few words."""
+class ListParameter(QueryParameter):
+    """A comma-separated list, which may also be given in several parts."""
+
+
+class WordListParameter(ListParameter):
+    """Drawn from a few words."""
 
     refused = ("another",)
 
@@ -110,8 +114,8 @@ class WordListParameter(QueryParameter):
         return tuple(dict.fromkeys(wanted))
 
 
-class SymbolListParameter(QueryParameter):
-    """A comma-separated list of symbols, which may have spaces around them; None where it is absent. Whether
+class SymbolListParameter(ListParameter):
+    """Symbols, which may have spaces around them; None where it is absent. Whether
     the instrument exists is checked later: only impossible symbols are refused here."""
 
     refused = ("EURUSD,,XAUUSD",)
@@ -147,8 +151,7 @@ class TimeParameter(QueryParameter):
     between two milliseconds is the later: nothing that happened before it is taken for what came after."""
 
     refused = ("yesterday", "1969-12-31T23:59:59Z")
-    formats: ClassVar[Sequence[str]] = ("date", "date-time")
-    """As OpenAPI names what it may be, besides milliseconds."""
+    examples: ClassVar[Sequence[str]] = ("2026-11-20", "2026-11-20T14:00:00Z", "1795183200000")
     takes: ClassVar[str] = (
         "a UTC day such as 2026-11-20, an ISO 8601 time with its zone, such as 2026-11-20T14:00:00Z (a + in "
         "it is written %2B), or milliseconds since the epoch"
@@ -238,9 +241,12 @@ def _single_values(query_string: str, serializer: type[QuerySerializer]) -> dict
     known = serializer().fields
     values: dict[str, str] = {}
     for name, value in pairs:
-        if name in known and name in values:
+        if name not in values or name not in known:
+            values[name] = value
+        elif isinstance(known[name], ListParameter):
+            values[name] += f",{value}"
+        else:
             raise InvalidParameter(f"{name} was given twice.", field=name)
-        values[name] = value
     return values
 
 

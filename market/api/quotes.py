@@ -1,7 +1,7 @@
 """GET /api/quotes, the quotes of many instruments at once, and the order flow of one: both from memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -66,8 +66,11 @@ class ListedQuote(SymbolQuote, kw_only=True):
 class RejectedSymbol(msgspec.Struct):
     symbol: Annotated[str, Meta(description="The symbol as requested, without spaces around it.")]
     code: Annotated[
-        Literal["symbol_not_found", "quote_unavailable"],
-        Meta(description="There is no such instrument, or it has not been quoted yet."),
+        str,
+        Meta(
+            description="`symbol_not_found`: there is no such instrument. `quote_unavailable`: it has not "
+            "been quoted yet. More codes may be added."
+        ),
     ]
 
 

@@ -370,20 +370,36 @@ def servers(host: str, scheme: Scheme = "wss") -> Json:
     return {"tickwire": {"host": host, "protocol": scheme}}
 
 
-def put_timeframes_in_order(schema: Any) -> None:
-    """The library sorts by letters: 15m, 1d, 1h, …"""
+LARGEST_INT32 = 2**31 - 1
+
+
+def settle(schema: Any) -> None:
+    """Puts timeframes in order, which the library sorts by letters, opens the list of codes, and says which
+    numbers are long."""
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, dict | list):
-            put_timeframes_in_order(part)
+            settle(part)
     if isinstance(schema, dict) and set(schema.get("enum", ())) == {*TIMEFRAMES}:
         schema["enum"] = [*TIMEFRAMES]
+    if isinstance(schema, dict) and isinstance(schema.get("code"), dict) and "enum" in schema["code"]:
+        code = schema["code"]
+        known = ", ".join(code.pop("enum"))
+        code |= {
+            "type": "string",
+            "description": f"{code['description']} Known values, to which more may be added: {known}.",
+        }
+    if (
+        isinstance(schema, dict)
+        and schema.get("type") == "integer"
+        and schema.get("maximum", LARGEST_INT32 + 1) > LARGEST_INT32
+    ):
+        schema["format"] = "int64"
 
 
 def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
     channels = [*channels, together(channels)]
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    put_timeframes_in_order(schemas)
     for schema in schemas.values():
         if "description" in schema:
             schema["description"] = in_one_line(schema["description"])
@@ -393,6 +409,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
         for data in channel.data:
             schemas[data.__name__]["properties"] |= channel.extras
             schemas[data.__name__]["properties"]["stream"] = NAMED
+    settle(schemas)
     examples = CLIENT_EXAMPLES | SERVER_EXAMPLES
     for channel in channels:
         examples |= channel.examples

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from core.contract.openapi import document
+from core.contract.openapi import content
 from core.plain_json import spelled_out
 
 from .rendering import highlighted, render_markdown, with_marks
@@ -215,15 +215,10 @@ class OperationGroup(NamedTuple):
     operations: list[Operation]
 
 
-MOMENTS = {
-    ("date", "date-time"): "ISO 8601 date or time, or milliseconds since the epoch",
-}
-"""By the formats of a moment in a query."""
-
-
 @cache
 def whole() -> Json:
-    found: Json = json.loads(document().body)
+    # As it is read by others: the generator shares parts between its operations.
+    found: Json = json.loads(json.dumps(content()))
     return found
 
 
@@ -275,7 +270,7 @@ def read_operation(path: str, found: Json) -> Operation:
         refusals=[
             read_refusals(status, answer)
             for status, answer in found["responses"].items()
-            if int(status) >= 400
+            if status.isdigit() and int(status) >= 400
         ],
     )
 
@@ -310,9 +305,6 @@ def parameter_type(schema: Json) -> str:
     """A list of words is written with commas, and its words are shown by themselves."""
     if schema.get("type") == "array":
         return "comma-separated list"
-    formats = [part["format"] for part in schema.get("oneOf", ()) if "format" in part]
-    if formats:
-        return MOMENTS[tuple(formats)]
     return "string" if "enum" in schema else schemas().type_words(schema)
 
 
@@ -344,7 +336,7 @@ def read_refusals(status: str, answer: Json) -> Refusals:
 
 
 def bodies_of(answer: Json) -> list[Json]:
-    return [each["value"] for each in answer["content"][JSON]["examples"].values()]
+    return [each["value"] for each in answer["content"][JSON].get("examples", {}).values()]
 
 
 @cache
@@ -354,7 +346,7 @@ def shared_refusals() -> list[Refusals]:
         status: read_refusals(status, answer)
         for methods in whole()["paths"].values()
         for status, answer in methods["get"]["responses"].items()
-        if "$ref" in answer
+        if status.isdigit() and "$ref" in answer
     }
     return [found[status] for status in sorted(found)]
 

@@ -35,7 +35,7 @@ def content() -> Json:
 @require_safe
 def asyncapi(request: HttpRequest) -> HttpResponseBase:
     here = servers(request.get_host(), scheme_of(request))
-    return answer_document(request, encode_document(content() | {"servers": here}))
+    return answer_document(request, encode_document(content() | {"servers": here}), names_address=True)
 
 
 class MessageExample(NamedTuple):

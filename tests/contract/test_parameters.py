@@ -161,10 +161,6 @@ def test_what_is_no_symbol_is_not_found(shared: Api) -> None:
         ("/api/archive", "limit", "1 2"),
         ("/api/analysis/EURUSD", "model", "tickwire-analyst-1 tickwire-analyst-1"),
         ("/api/news", "limit", "5 5"),
-        ("/api/news", "category", "gold forex"),
-        ("/api/news", "expand", "id url"),
-        ("/api/symbols", "expand", "digits hours"),
-        ("/api/quotes", "symbols", "EURUSD EURUSD"),
         ("/api/orderflow/EURUSD", "start", "1 1"),
         ("/api/orderflow/EURUSD", "end", "1 2"),
     ],
@@ -172,6 +168,25 @@ def test_what_is_no_symbol_is_not_found(shared: Api) -> None:
 def test_parameter_given_twice_is_refused(shared: Api, path: str, name: str, values: str) -> None:
     query = "&".join(f"{name}={value}" for value in values.split(" "))
     refusal(shared.ask(f"{path}?{query}"), 400, "invalid_parameter", field=name)
+
+
+def test_list_may_be_given_in_parts(shared: Api) -> None:
+    def answered(query: str) -> Any:
+        answer = shared.ask(f"/api/quotes?{query}").json()
+        return [each["symbol"] for part in ("items", "rejected") for each in answer[part]]
+
+    assert answered("symbols=NOPE&symbols=EURUSD,ALSO&symbols=NOPE") == ["EURUSD", "NOPE", "ALSO"]
+    assert answered("&".join(f"symbols=A{number}" for number in range(200))) == [f"A{n}" for n in range(200)]
+    for query in (
+        "news?category=gold&category=nothing",
+        "news?expand=id&expand=",
+        "symbols?expand=&expand=digits",
+    ):
+        answer = shared.ask(f"/api/{query}")
+        assert (answer.status_code, answer.json()["error"]["field"]) == (
+            400,
+            query.split("?")[1].split("=")[0],
+        )
 
 
 def test_the_same_name_coded_differently_is_given_twice(shared: Api) -> None:

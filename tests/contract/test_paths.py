@@ -91,7 +91,7 @@ def test_tricky_symbol_is_404_and_401_without_a_key(shared_server: Server, line:
         (b"/api/market/EURUSD/quote/x", b"GET /openapi.json lists all paths"),
         (b"/api/news/a/b", b"GET /openapi.json lists all paths"),
         *((b"/api/symbols" + end, b"") for end in (b"%0a", b"%00", b"%20")),
-        *((other, b"") for other in (b"/api%2Fsymbols", b"/api/./symbols")),
+        *((other, b"") for other in (b"/api%2Fsymbols", b"/api/./symbols", b"/api/archive%2Fmanifests/a")),
     ],
 )
 def test_only_the_exact_path_is_a_path(

@@ -442,11 +442,20 @@ export interface components {
             timestamp: string;
         };
         AiCalls: {
-            /** @description AI calls allowed on a UTC day. */
+            /**
+             * Format: int64
+             * @description AI calls allowed on a UTC day.
+             */
             limit: number;
-            /** @description AI calls left today. */
+            /**
+             * Format: int64
+             * @description AI calls left today.
+             */
             remaining: number;
-            /** @description Epoch seconds of the next UTC midnight. */
+            /**
+             * Format: int64
+             * @description Epoch seconds of the next UTC midnight.
+             */
             reset: number;
         };
         Analysis: {
@@ -515,9 +524,15 @@ export interface components {
              * @description The UTC day whose data it holds.
              */
             day: string;
-            /** @description Size of the file. */
+            /**
+             * Format: int64
+             * @description Size of the file.
+             */
             bytes: number;
-            /** @description Ticks or candles; null for a manifest. */
+            /**
+             * Format: int64
+             * @description Ticks or candles; null for a manifest.
+             */
             rows: number | null;
             /** @description Of the file's bytes; also its ETag. */
             sha256: string;
@@ -525,7 +540,10 @@ export interface components {
         ArchiveList: {
             /** @description By day, then by path. */
             items: components["schemas"]["ArchiveFile"][];
-            /** @description Files in this response. */
+            /**
+             * Format: int64
+             * @description Files in this response.
+             */
             count: number;
             /** @description The cursor of the next page; null on the last page. */
             next: string | null;
@@ -533,7 +551,10 @@ export interface components {
         ArchiveManifest: {
             /** @description The UTC day. */
             day: string;
-            /** @description The version of the manifest's format. */
+            /**
+             * Format: int64
+             * @description The version of the manifest's format.
+             */
             version: number;
             /** @description When the manifest was made. */
             made_at: string;
@@ -552,13 +573,22 @@ export interface components {
              * @description When the engine began to look for the fill, by its own clock.
              */
             time: string;
-            /** @description Above 1 if an engine had to begin again. */
+            /**
+             * Format: int64
+             * @description Above 1 if an engine had to begin again.
+             */
             number: number;
             /** @description Of the numbering of ticks. */
             epoch: string;
-            /** @description The last tick that it had heard by then. */
+            /**
+             * Format: int64
+             * @description The last tick that it had heard by then.
+             */
             seq: number;
-            /** @description How long it waits at least. */
+            /**
+             * Format: int64
+             * @description How long it waits at least.
+             */
             wait_ms: number;
         };
         AsOf: {
@@ -616,11 +646,17 @@ export interface components {
              * @description When the figures were computed; at most a minute ago.
              */
             as_of: string;
-            /** @description With fewer items than this, the figures are not significant. */
+            /**
+             * Format: int64
+             * @description With fewer items than this, the figures are not significant.
+             */
             enough: number;
             /** @description One for each category, label and horizon. */
             items: components["schemas"]["NewsCalibration"][];
-            /** @description Rows in this response. */
+            /**
+             * Format: int64
+             * @description Rows in this response.
+             */
             count: number;
         };
         Candle: {
@@ -663,15 +699,30 @@ export interface components {
             partial?: boolean | null;
         };
         ClosedBy: {
-            /** @description The price reached the target. */
+            /**
+             * Format: int64
+             * @description The price reached the target.
+             */
             take_profit: number;
-            /** @description The price reached the stop. */
+            /**
+             * Format: int64
+             * @description The price reached the stop.
+             */
             stop_loss: number;
-            /** @description The publisher closed it. */
+            /**
+             * Format: int64
+             * @description The publisher closed it.
+             */
             manual: number;
-            /** @description It ended after seven days. */
+            /**
+             * Format: int64
+             * @description It ended after seven days.
+             */
             expired: number;
-            /** @description It was cancelled, with a reason. */
+            /**
+             * Format: int64
+             * @description It was cancelled, with a reason.
+             */
             cancelled: number;
         };
         ClosedSignal: {
@@ -770,7 +821,10 @@ export interface components {
             evidence: components["schemas"]["Evidence"] | null;
         };
         EquityPoint: {
-            /** @description The number of signals so far; only the last point may have open ones. */
+            /**
+             * Format: int64
+             * @description The number of signals so far; only the last point may have open ones.
+             */
             signals: number;
             /**
              * Format: date-time
@@ -817,7 +871,10 @@ export interface components {
             time: string;
             /** @description Of the numbering of ticks; null if unknown. */
             epoch: string | null;
-            /** @description The tick's number, as `/ws/market` sends it with `seq`; null if unknown. */
+            /**
+             * Format: int64
+             * @description The tick's number, as `/ws/market` sends it with `seq`; null if unknown.
+             */
             seq: number | null;
             /** @description Who made the price: a venue such as `kraken` (`kraken:moved` if it came from another address than the venue's own), `push:` and the public ID of the key, `replay` or `demo`; null if unknown. That of an exit is followed, after a `+` each, by what else than ticks of venues judged the signal since its fill: such a feed, or `minutes`. */
             feed: string | null;
@@ -914,7 +971,10 @@ export interface components {
             timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
             /** @description Candles, oldest first. */
             ohlcv: components["schemas"]["Candle"][];
-            /** @description Candles in this page. */
+            /**
+             * Format: int64
+             * @description Candles in this page.
+             */
             count: number;
             /** @description The cursor of the next page; null if there is none. */
             next: string | null;
@@ -926,7 +986,10 @@ export interface components {
             start: string;
             /** @description When it ends. */
             end: string;
-            /** @description Ticks that are missing, including those of the adjacent days if it continues there; null if unknown. */
+            /**
+             * Format: int64
+             * @description Ticks that are missing, including those of the adjacent days if it continues there; null if unknown.
+             */
             missing: number | null;
             /** @description Whether their file is gone, so that nothing can fill it. */
             lost: boolean;
@@ -985,7 +1048,10 @@ export interface components {
              * @description The largest order, in lots.
              */
             max_lot: number;
-            /** @description Decimals of a price. Only on request. */
+            /**
+             * Format: int64
+             * @description Decimals of a price. Only on request.
+             */
             digits?: number;
             /** @description Trading hours. Only on request. */
             hours?: components["schemas"]["Hours"];
@@ -1008,7 +1074,10 @@ export interface components {
         InstrumentList: {
             /** @description Ordered by symbol. */
             items: components["schemas"]["Instrument"][];
-            /** @description Instruments in this response. */
+            /**
+             * Format: int64
+             * @description Instruments in this response.
+             */
             count: number;
         };
         Ledger: {
@@ -1016,23 +1085,35 @@ export interface components {
             head: components["schemas"]["LedgerHead"];
             /** @description Oldest first. */
             items: components["schemas"]["LedgerItem"][];
-            /** @description Entries in this response. */
+            /**
+             * Format: int64
+             * @description Entries in this response.
+             */
             count: number;
         };
         LedgerAt: {
-            /** @description Position of the entry in the ledger. */
+            /**
+             * Format: int64
+             * @description Position of the entry in the ledger.
+             */
             sequence: number;
             /** @description Hash of the entry. */
             hash: string;
         };
         LedgerHead: {
-            /** @description Of the last entry; positions have no gaps. */
+            /**
+             * Format: int64
+             * @description Of the last entry; positions have no gaps.
+             */
             position: number;
             /** @description Of the last entry; 64 zeros before the first. */
             hash: string;
         };
         LedgerItem: {
-            /** @description Place in the ledger, without gaps. */
+            /**
+             * Format: int64
+             * @description Place in the ledger, without gaps.
+             */
             position: number;
             /**
              * @description What the entry records.
@@ -1049,7 +1130,10 @@ export interface components {
             hash: string;
         };
         LedgerMark: {
-            /** @description Place in the ledger, without gaps. */
+            /**
+             * Format: int64
+             * @description Place in the ledger, without gaps.
+             */
             position: number;
             /**
              * @description What the entry records.
@@ -1065,7 +1149,10 @@ export interface components {
              * @description The price of the level.
              */
             price: number;
-            /** @description How often the price has turned there. */
+            /**
+             * Format: int64
+             * @description How often the price has turned there.
+             */
             touches: number;
         };
         Levels: {
@@ -1116,7 +1203,10 @@ export interface components {
              * @enum {string}
              */
             state: "open" | "closed" | "stale";
-            /** @description Milliseconds since the quote's own time. */
+            /**
+             * Format: int64
+             * @description Milliseconds since the quote's own time.
+             */
             age_ms: number;
         };
         ManifestFile: {
@@ -1128,25 +1218,49 @@ export interface components {
             symbol: string;
             /** @description Of the file's bytes. */
             sha256: string;
-            /** @description Size of the file. */
+            /**
+             * Format: int64
+             * @description Size of the file.
+             */
             bytes: number;
-            /** @description Ticks or candles. */
+            /**
+             * Format: int64
+             * @description Ticks or candles.
+             */
             rows: number;
             /** @description The sources whose data it holds. */
             sources: string[];
         };
         MarkCounts: {
-            /** @description How many signals these are. */
+            /**
+             * Format: int64
+             * @description How many signals these are.
+             */
             checked: number;
-            /** @description Each price that decided is a tick that the service took from a trading venue, at the venue’s own address. It can be compared with what the venue publishes. */
+            /**
+             * Format: int64
+             * @description Each price that decided is a tick that the service took from a trading venue, at the venue’s own address. It can be compared with what the venue publishes.
+             */
             verified_at_venue: number;
-            /** @description The service recorded the prices that decided, and no venue stands behind all of them: they were pushed to it, came from another address, are stored minutes, or nobody knows who made them. */
+            /**
+             * Format: int64
+             * @description The service recorded the prices that decided, and no venue stands behind all of them: they were pushed to it, came from another address, are stored minutes, or nobody knows who made them.
+             */
             recorded_here: number;
-            /** @description The prices that decided are simulated or replayed. */
+            /**
+             * Format: int64
+             * @description The prices that decided are simulated or replayed.
+             */
             demonstration: number;
-            /** @description The record is incomplete, or contradicts its own evidence or the rules. The signal’s page says how. */
+            /**
+             * Format: int64
+             * @description The record is incomplete, or contradicts its own evidence or the rules. The signal’s page says how.
+             */
             not_verified: number;
-            /** @description How many of them a witness saw before they ended. */
+            /**
+             * Format: int64
+             * @description How many of them a witness saw before they ended.
+             */
             witnessed_before_end: number;
         };
         Market: {
@@ -1200,11 +1314,20 @@ export interface components {
              * @enum {string}
              */
             horizon: "1h" | "24h";
-            /** @description Items with a price at both ends. */
+            /**
+             * Format: int64
+             * @description Items with a price at both ends.
+             */
             count: number;
-            /** @description Items that cannot be judged: closed market, or no informative price. */
+            /**
+             * Format: int64
+             * @description Items that cannot be judged: closed market, or no informative price.
+             */
             left_out: number;
-            /** @description Items whose horizon has not passed, or whose prices may still come. */
+            /**
+             * Format: int64
+             * @description Items whose horizon has not passed, or whose prices may still come.
+             */
             pending: number;
             /**
              * Format: double
@@ -1258,7 +1381,10 @@ export interface components {
             evidence: components["schemas"]["NewsEvidence"] | null;
         };
         NewsEvidence: {
-            /** @description Items of the last 72 hours. */
+            /**
+             * Format: int64
+             * @description Items of the last 72 hours.
+             */
             considered: number;
             /** @description The items with the most weight, eight at most. */
             items: components["schemas"]["WeighedItem"][];
@@ -1286,7 +1412,10 @@ export interface components {
              * @description When it was published.
              */
             timestamp: string;
-            /** @description Identifier of the item. Only on request. */
+            /**
+             * Format: int64
+             * @description Identifier of the item. Only on request.
+             */
             id?: number;
             /** @description Link to the article; empty for our own items. Only on request. */
             url?: string;
@@ -1308,7 +1437,10 @@ export interface components {
         OpenStream: {
             /** @description The path of the stream, such as /ws/market. */
             path: string;
-            /** @description Seconds since it was opened. */
+            /**
+             * Format: int64
+             * @description Seconds since it was opened.
+             */
             age_seconds: number;
         };
         OrderFlow: {
@@ -1316,7 +1448,10 @@ export interface components {
             symbol: string;
             /** @description Oldest first. */
             items: components["schemas"]["OrderFlowMinute"][];
-            /** @description Minutes in this response. */
+            /**
+             * Format: int64
+             * @description Minutes in this response.
+             */
             count: number;
             /** @description Only with `start`: the cursor of the next page; null if there is none. */
             next?: string | null;
@@ -1399,7 +1534,10 @@ export interface components {
              * @description The running sum of delta since 00:00 UTC.
              */
             cumulative_delta: number;
-            /** @description How many absorptions were found in the windows of this minute. One whose `time` is the end of the minute belongs to this minute, not to the next. */
+            /**
+             * Format: int64
+             * @description How many absorptions were found in the windows of this minute. One whose `time` is the end of the minute belongs to this minute, not to the next.
+             */
             absorptions: number;
         };
         Proof: {
@@ -1448,19 +1586,40 @@ export interface components {
             user: string;
             /** @description One for each list with signals of this publisher. Signals by the rules of before are in none. */
             ranks: components["schemas"]["PublisherRank"][];
-            /** @description Signals that are still open. */
+            /**
+             * Format: int64
+             * @description Signals that are still open.
+             */
             active: number;
-            /** @description Those of them that wait for their fill, in no figure but `active`. */
+            /**
+             * Format: int64
+             * @description Those of them that wait for their fill, in no figure but `active`.
+             */
             waiting: number;
-            /** @description The number of closed signals; all of them count. */
+            /**
+             * Format: int64
+             * @description The number of closed signals; all of them count.
+             */
             signals: number;
-            /** @description Signals that ended without a fill; they are in no other figure. */
+            /**
+             * Format: int64
+             * @description Signals that ended without a fill; they are in no other figure.
+             */
             unfilled: number;
-            /** @description Signals whose record contradicts its own evidence, the rules or the ledger. None of them counts as a gain in any figure; a loss counts. */
+            /**
+             * Format: int64
+             * @description Signals whose record contradicts its own evidence, the rules or the ledger. None of them counts as a gain in any figure; a loss counts.
+             */
             contradicted: number;
-            /** @description Signals that the service has not judged since it was started. Until it has, none of them counts as a gain, and `ranks` is empty. */
+            /**
+             * Format: int64
+             * @description Signals that the service has not judged since it was started. Until it has, none of them counts as a gain, and `ranks` is empty.
+             */
             unjudged: number;
-            /** @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price. */
+            /**
+             * Format: int64
+             * @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price.
+             */
             episodes: number;
             /**
              * Format: double
@@ -1494,7 +1653,10 @@ export interface components {
              * @description Deepest fall of `total_r` below its highest point, which starts at 0.
              */
             max_drawdown_r: number;
-            /** @description Most signals in a row after which the sum was below its highest point. */
+            /**
+             * Format: int64
+             * @description Most signals in a row after which the sum was below its highest point.
+             */
             max_drawdown_signals: number;
             /** @description Of open signals and the newest 500 results, in the last five minutes. */
             marks: components["schemas"]["MarkCounts"];
@@ -1553,26 +1715,32 @@ export interface components {
         QuoteList: {
             /** @description In the order requested. */
             items: components["schemas"]["ListedQuote"][];
-            /** @description Quotes in this response. */
+            /**
+             * Format: int64
+             * @description Quotes in this response.
+             */
             count: number;
             /** @description Symbols without a quote. */
             rejected: components["schemas"]["RejectedSymbol"][];
         };
         Refusal: {
-            /**
-             * @description Stable, and meant for programs.
-             * @enum {string}
-             */
-            code: "missing_api_key" | "invalid_api_key" | "https_required" | "not_allowed" | "symbol_not_found" | "not_found" | "method_not_allowed" | "not_acceptable" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "invalid_cursor" | "range_not_satisfiable" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "ticks_unavailable" | "overloaded" | "internal_error";
+            /** @description Stable, and meant for programs. Known values, to which more may be added: missing_api_key, invalid_api_key, https_required, not_allowed, symbol_not_found, not_found, method_not_allowed, not_acceptable, invalid_parameter, invalid_timeframe, parameter_out_of_range, invalid_cursor, range_not_satisfiable, rate_limit_exceeded, ai_quota_exceeded, model_unavailable, quote_unavailable, ticks_unavailable, overloaded, internal_error. */
+            code: string;
             /** @description Meant for people; it may change. */
             message: string;
-            /** @description The HTTP status, repeated. */
+            /**
+             * Format: int64
+             * @description The HTTP status, repeated.
+             */
             status: number;
             /** @description The parameter that was refused. */
             field?: string;
             /** @description The values that are allowed. */
             allowed?: string[];
-            /** @description The largest number that is allowed. */
+            /**
+             * Format: int64
+             * @description The largest number that is allowed.
+             */
             max?: number;
             /** @description The X-Request-Id header, repeated. */
             request_id: string;
@@ -1580,18 +1748,24 @@ export interface components {
         RejectedSymbol: {
             /** @description The symbol as requested, without spaces around it. */
             symbol: string;
-            /**
-             * @description There is no such instrument, or it has not been quoted yet.
-             * @enum {string}
-             */
-            code: "symbol_not_found" | "quote_unavailable";
+            /** @description `symbol_not_found`: there is no such instrument. `quote_unavailable`: it has not been quoted yet. More codes may be added. */
+            code: string;
         };
         Session: {
-            /** @description Instruments on offer. */
+            /**
+             * Format: int64
+             * @description Instruments on offer.
+             */
             instruments_active: number;
-            /** @description Authenticated open sockets, over all processes. */
+            /**
+             * Format: int64
+             * @description Authenticated open sockets, over all processes.
+             */
             clients_connected: number;
-            /** @description Signals that are still open. */
+            /**
+             * Format: int64
+             * @description Signals that are still open.
+             */
             signals_active: number;
             /** @description The models that pass a health check now: those that score news and those that write analyses. `GET /api/analysis/{symbol}` lists the latter under its parameter `model`. */
             ai_models_available: string[];
@@ -1600,14 +1774,20 @@ export interface components {
              * @description The current time of the server.
              */
             server_time: string;
-            /** @description How long the service has been running, whichever of its processes sends the response. */
+            /**
+             * Format: int64
+             * @description How long the service has been running, whichever of its processes sends the response.
+             */
             uptime_seconds: number;
         };
         Signal: components["schemas"]["ActiveSignal"] | components["schemas"]["ClosedSignal"];
         SignalList: {
             /** @description Newest first. */
             items: components["schemas"]["Signal"][];
-            /** @description Signals in this response. */
+            /**
+             * Format: int64
+             * @description Signals in this response.
+             */
             count: number;
             /** @description Only with a range of time or `cursor`: the cursor of the next page. */
             next?: string | null;
@@ -1646,9 +1826,15 @@ export interface components {
             evidence: components["schemas"]["SignalsEvidence"] | null;
         };
         SignalsEvidence: {
-            /** @description Active signals that buy. */
+            /**
+             * Format: int64
+             * @description Active signals that buy.
+             */
             buys: number;
-            /** @description Active signals that sell. */
+            /**
+             * Format: int64
+             * @description Active signals that sell.
+             */
             sells: number;
             /**
              * Format: double
@@ -1668,11 +1854,17 @@ export interface components {
             value: number;
             /** @description The same value with every digit, for decimal arithmetic. */
             exact: string;
-            /** @description Rounded to this many decimals, half away from zero; null if nothing is rounded. */
+            /**
+             * Format: int64
+             * @description Rounded to this many decimals, half away from zero; null if nothing is rounded.
+             */
             decimals: number | null;
         };
         Streams: {
-            /** @description Streams that may be open at once. */
+            /**
+             * Format: int64
+             * @description Streams that may be open at once.
+             */
             limit: number;
             /** @description The streams that are open now. */
             open: components["schemas"]["OpenStream"][];
@@ -1680,9 +1872,15 @@ export interface components {
         SymbolRecord: {
             /** @description Instrument code. */
             symbol: string;
-            /** @description The number of closed signals; all of them count. */
+            /**
+             * Format: int64
+             * @description The number of closed signals; all of them count.
+             */
             signals: number;
-            /** @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price. */
+            /**
+             * Format: int64
+             * @description Signals of one instrument and direction that begin while the first of them is open are one episode. Its result is the lower of its first signal's and the mean of all, with open signals at their present price.
+             */
             episodes: number;
             /**
              * Format: double
@@ -1726,7 +1924,10 @@ export interface components {
              * @description The volume since the previous tick.
              */
             volume: number;
-            /** @description The tick's number, as on `/ws/market`. */
+            /**
+             * Format: int64
+             * @description The tick's number, as on `/ws/market`.
+             */
             seq: number;
         };
         Ticks: {
@@ -1736,7 +1937,10 @@ export interface components {
             epoch: string;
             /** @description Oldest first. */
             items: components["schemas"]["TickItem"][];
-            /** @description Ticks in this page. */
+            /**
+             * Format: int64
+             * @description Ticks in this page.
+             */
             count: number;
             /** @description The cursor of the next page; null if there is none. */
             next: string | null;
@@ -1860,7 +2064,10 @@ export interface components {
             confidence_factor: number;
         };
         WeighedItem: {
-            /** @description As in `/api/news?expand=id`. */
+            /**
+             * Format: int64
+             * @description As in `/api/news?expand=id`.
+             */
             id: number;
             /** @description The headline. */
             title: string;
@@ -1884,7 +2091,10 @@ export interface components {
              * @enum {string}
              */
             relevance: "symbol" | "category";
-            /** @description 1, or −1 where good news lowers the price, as news about the yen does for USDJPY. */
+            /**
+             * Format: int64
+             * @description 1, or −1 where good news lowers the price, as news about the yen does for USDJPY.
+             */
             side: number;
             /**
              * Format: double
@@ -1893,15 +2103,27 @@ export interface components {
             weight: number;
         };
         Window: {
-            /** @description Requests allowed in any 60 seconds. */
+            /**
+             * Format: int64
+             * @description Requests allowed in any 60 seconds.
+             */
             limit: number;
-            /** @description Requests that you can make now. */
+            /**
+             * Format: int64
+             * @description Requests that you can make now.
+             */
             remaining: number;
-            /** @description Epoch seconds when the next request becomes available. */
+            /**
+             * Format: int64
+             * @description Epoch seconds when the next request becomes available.
+             */
             reset: number;
         };
         WindowDelta: {
-            /** @description Length of the window. */
+            /**
+             * Format: int64
+             * @description Length of the window.
+             */
             minutes: number;
             /**
              * Format: double
@@ -1918,7 +2140,10 @@ export interface components {
              * @description ask_volume − bid_volume
              */
             delta: number;
-            /** @description Ticks or trades in it. */
+            /**
+             * Format: int64
+             * @description Ticks or trades in it.
+             */
             count: number;
         };
     };
@@ -2037,6 +2262,17 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description Any other error, in the same form. */
+        Failed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-API-Version": components["headers"]["X-API-Version"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
     };
     parameters: never;
     requestBodies: never;
@@ -2135,6 +2371,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getMarket: {
@@ -2235,6 +2472,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            default: components["responses"]["Failed"];
         };
     };
     getQuote: {
@@ -2310,6 +2548,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            default: components["responses"]["Failed"];
         };
     };
     getHistory: {
@@ -2318,9 +2557,9 @@ export interface operations {
                 /** @description The interval of a candle. The default differs from that of `GET /api/market/{symbol}`, which is 1h. */
                 timeframe?: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
                 /** @description The first time to include, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. By default, the first stored candle. */
-                start?: string | number;
+                start?: string;
                 /** @description The end, which is excluded, in the same format. By default, now. */
-                end?: string | number;
+                end?: string;
                 /** @description Number of candles. */
                 limit?: number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit`, `expand` and the format may differ. */
@@ -2429,15 +2668,16 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getTicks: {
         parameters: {
             query?: {
                 /** @description The first time to include, as an ISO 8601 time with its zone or in milliseconds since the epoch. By default, the first tick that is kept. */
-                start?: string | number;
+                start?: string;
                 /** @description The end, which is excluded, in the same format. By default, now. */
-                end?: string | number;
+                end?: string;
                 /** @description Number of ticks. */
                 limit?: number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` and the format may differ. */
@@ -2566,6 +2806,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            default: components["responses"]["Failed"];
         };
     };
     listQuotes: {
@@ -2617,15 +2858,16 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getOrderFlow: {
         parameters: {
             query?: {
                 /** @description Only minutes that opened at this time or later, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. By default, the newest. */
-                start?: string | number;
+                start?: string;
                 /** @description Only minutes that opened before this time, in the same format. */
-                end?: string | number;
+                end?: string;
                 /** @description Maximum number of minutes. */
                 limit?: number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
@@ -2693,15 +2935,16 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     listSignals: {
         parameters: {
             query?: {
                 /** @description Only items with this timestamp or a later one, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. */
-                start?: string | number;
+                start?: string;
                 /** @description Only items with an earlier timestamp than this, in the same format; a day is itself excluded. */
-                end?: string | number;
+                end?: string;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
                 cursor?: string;
                 /** @description Which signals to return; `all` means both kinds. */
@@ -2709,9 +2952,9 @@ export interface operations {
                 /** @description Maximum number of signals. */
                 limit?: number;
                 /** @description Only signals that were closed at this time or later, in the format of `start`; with a `status` of `closed` or `all`. */
-                closed_start?: string | number;
+                closed_start?: string;
                 /** @description Only signals that were closed before this time, likewise. */
-                closed_end?: string | number;
+                closed_end?: string;
                 /** @description Only signals for this instrument; upper or lower case. */
                 symbol?: string;
                 /** @description Only signals of this publisher; the name as shown in the feed, or a former one. */
@@ -2776,6 +3019,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     listLedger: {
@@ -2829,6 +3073,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getSignal: {
@@ -2881,6 +3126,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getSignalProof: {
@@ -2933,6 +3179,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getPublisher: {
@@ -2985,15 +3232,16 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     listNews: {
         parameters: {
             query?: {
                 /** @description Only items with this timestamp or a later one, as a UTC day, an ISO 8601 time with its zone or milliseconds since the epoch. */
-                start?: string | number;
+                start?: string;
                 /** @description Only items with an earlier timestamp than this, in the same format; a day is itself excluded. */
-                end?: string | number;
+                end?: string;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` and `expand` may differ. */
                 cursor?: string;
                 /** @description Only these categories, separated by commas; all by default. */
@@ -3046,6 +3294,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getNewsCalibration: {
@@ -3079,6 +3328,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getAnalysis: {
@@ -3218,6 +3468,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            default: components["responses"]["Failed"];
         };
     };
     listArchive: {
@@ -3228,9 +3479,9 @@ export interface operations {
                 /** @description Only files of this kind. */
                 kind?: "candles" | "manifest" | "ticks";
                 /** @description The first day, such as 2026-11-20, or a time within it. */
-                start?: string | number;
+                start?: string;
                 /** @description Only days that begin before this day, which is itself excluded, or before this time. */
-                end?: string | number;
+                end?: string;
                 /** @description Maximum number of files. */
                 limit?: number;
                 /** @description `next` of the previous page, with the parameters of its request; only `limit` may differ. */
@@ -3315,6 +3566,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getArchiveFile: {
@@ -3329,7 +3581,7 @@ export interface operations {
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The path as listed, with its slashes unencoded. */
+                /** @description The path as listed. Its slashes may be percent-encoded. */
                 path: string;
             };
             cookie?: never;
@@ -3450,6 +3702,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getSession: {
@@ -3483,6 +3736,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
     getLimits: {
@@ -3516,6 +3770,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Failed"];
         };
     };
 }

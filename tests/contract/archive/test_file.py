@@ -64,6 +64,7 @@ def test_file_comes_as_it_is_stored(entitled: Api, body: bytes, tag: str) -> Non
     for other in (
         asked(entitled, f"{URL}/"),
         asked(entitled, f"/api/archive/ticks/eurusd/{DAY}.parquet"),
+        asked(entitled, f"/api/archive/ticks%2FEURUSD%2f{DAY}.parquet"),
         asked(entitled, Accept="text/html", Accept_Encoding="gzip"),
     ):
         assert (other.content, "Content-Encoding" in other.headers) == (body, False)
@@ -162,6 +163,8 @@ def test_part_of_the_same_version_alone(entitled: Api, body: bytes, tag: str) ->
         "ticks/../../secret",
         "..%2fsecret",
         "ticks/EURUSD/..%2f..%2f..%2fsecret",
+        f"ticks%252FEURUSD%252F{DAY}.parquet",
+        f"ticks%5CEURUSD%5C{DAY}.parquet",
         "ticks/%45URUSD/../../secret",
         "//etc/passwd",
         "%00",

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from core.contract.openapi import document
+from core.contract.openapi import content
 
 Json = dict[str, Any]
 
-DOCUMENT: Json = msgspec.json.decode(document().body)
+DOCUMENT: Json = msgspec.json.decode(msgspec.json.encode(content()))
 SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
 
 

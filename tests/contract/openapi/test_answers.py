@@ -36,8 +36,8 @@ JSON_EXAMPLES = [
     pytest.param(path, int(status), example["value"], id=f"{path} {status} {name}")
     for path in DOCUMENT["paths"]
     for status in operation(path)["responses"]
-    # A part of a body, and none.
-    if status not in ("206", "304")
+    # A part of a body, none, and what is of no status.
+    if status not in ("206", "304", "default")
     for name, example in response(path, int(status))["content"]["application/json"]["examples"].items()
 ]
 ANSWERS = [
@@ -153,14 +153,27 @@ def test_file_of_the_archive_is_as_described(shared: Api, settings: Any, tmp_pat
 def test_document_is_for_everybody_and_may_be_kept(shared_server: Server) -> None:
     url = f"{shared_server.url}/openapi.json"
     answer = httpx.get(url, timeout=PATIENCE_S)
-    assert answer.json() == DOCUMENT
+    told = answer.json()
+    # Generators need an absolute address, and a tool that reads it must not send a key anywhere else.
+    assert [server["url"] for server in told["servers"]] == [shared_server.url]
+    assert told == DOCUMENT | {"servers": told["servers"]}
     assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "public, max-age=300"
+    assert answer.headers["Cache-Control"] == "private, max-age=300"
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     for tag, status in ((answer.headers["ETag"], 304), ('"another"', 200)):
         again = httpx.get(url, headers={"If-None-Match": tag}, timeout=PATIENCE_S)
         assert (again.status_code, again.headers["ETag"]) == (status, answer.headers["ETag"])
         assert (again.content == b"") is (status == 304)
+
+
+def test_forged_host_stands_in_no_document_that_others_receive(shared_server: Server) -> None:
+    for name in ("openapi.json", "asyncapi.json"):
+        url = f"{shared_server.url}/{name}"
+        assert httpx.get(url, headers={"Host": "forged.example"}, timeout=PATIENCE_S).status_code == 400
+        odd = httpx.get(url, headers={"Host": "localhost:1"}, timeout=PATIENCE_S)
+        assert "localhost:1" in odd.text
+        assert odd.headers["Cache-Control"] == "private, max-age=300"
+        assert "localhost:1" not in httpx.get(url, timeout=PATIENCE_S).text
 
 
 def test_page_of_the_document_keeps_the_policy_of_all_pages(shared_server: Server) -> None:

@@ -77,7 +77,7 @@ def documented(path: str) -> set[Refused]:
     """Of its parameters."""
     found = set()
     for status, answer in operation(path)["responses"].items():
-        if int(status) >= 400:
+        if status.isdigit() and int(status) >= 400:
             for example in resolved(answer)["content"]["application/json"]["examples"].values():
                 error = example["value"]["error"]
                 found.add((int(status), error["code"], error.get("field", "")))

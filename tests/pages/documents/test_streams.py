@@ -53,7 +53,7 @@ def page(db: None) -> str:
 def test_document_is_for_everybody_and_an_unchanged_one_is_not_sent_again() -> None:
     answer = get("/asyncapi.json")
     assert answer["Content-Type"] == "application/json"
-    assert answer["Cache-Control"] == "public, max-age=300"
+    assert answer["Cache-Control"] == "private, max-age=300"
     assert answer["Access-Control-Allow-Origin"] == "*"
 
     again = get("/asyncapi.json", headers={"If-None-Match": answer["ETag"]})

@@ -15,15 +15,17 @@ class PriceTick(TypedDict):
     volume: float
     seq: NotRequired[int]
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
     snapshot: NotRequired[Literal[True]]
 
 
 @final
 class Notice(TypedDict):
     type: Literal["notice"]
-    code: Literal["activated", "deactivated", "live", "new_series", "restarting", "stale"]
+    code: str
     symbols: NotRequired[list[str]]
     time: int
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
 
 
 @final
@@ -37,6 +39,7 @@ class OrderFlowTick(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
     snapshot: NotRequired[Literal[True]]
 
 
@@ -54,6 +57,7 @@ class AbsorptionSignal(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
     snapshot: NotRequired[Literal[True]]
 
 
@@ -66,6 +70,7 @@ class CandleUpdate(TypedDict):
     time: int
     seq: NotRequired[int]
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
     snapshot: NotRequired[Literal[True]]
 
 
@@ -91,6 +96,7 @@ class NewSignal(TypedDict):
     timestamp: str
     time: int
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
 
 
 @final
@@ -113,6 +119,7 @@ class SignalClosed(TypedDict):
     close_reason: Literal["cancelled", "expired", "manual", "stop_loss", "take_profit"]
     time: int
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]
 
 
 @final
@@ -125,3 +132,4 @@ class PublishedNews(TypedDict):
     id: int
     time: int
     sent: NotRequired[int]
+    stream: NotRequired[Literal["market", "orderflow", "candles", "signals", "news"]]

@@ -121,7 +121,7 @@ class ListedQuote(TypedDict):
 @final
 class RejectedSymbol(TypedDict):
     symbol: str
-    code: Literal["symbol_not_found", "quote_unavailable"]
+    code: str
 
 
 @final
