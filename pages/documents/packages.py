@@ -1,5 +1,5 @@
-"""The official clients as packages that this service offers: a wheel, and a tarball with the source of the
-other. Both are made of the files in clients/, and are the same bytes each time."""
+"""The official clients as packages that this service offers: a wheel for pip and a tarball for npm. Both are
+made of the files in clients/, and are the same bytes each time."""
 
 import gzip
 import io
@@ -62,7 +62,7 @@ def wheel() -> bytes:
 
 def sources(folder: Path) -> list[Path]:
     """In a checkout, tests compile and install things beside them."""
-    made = {"__pycache__", "node_modules", "dist"}
+    made = {"__pycache__", "node_modules"}
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in files if not made & {*path.relative_to(folder).parts})
 
@@ -97,12 +97,13 @@ def entry_points() -> str:
 
 @cache
 def tarball() -> bytes:
-    """Compiled by its reader, because this service may run where there is no Node."""
+    """Compiled before, because this service may run where there is no Node."""
     packed = io.BytesIO()
+    files = [TYPESCRIPT / "package.json", TYPESCRIPT / "README.md", *sources(TYPESCRIPT / "dist")]
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in sources(TYPESCRIPT):
+        for path in files:
             content = path.read_bytes()
-            entry = tarfile.TarInfo(f"tickwire-typescript/{path.relative_to(TYPESCRIPT).as_posix()}")
+            entry = tarfile.TarInfo(f"package/{path.relative_to(TYPESCRIPT).as_posix()}")
             entry.size, entry.mode = len(content), READABLE
             archive.addfile(entry, io.BytesIO(content))
     return gzip.compress(packed.getvalue(), mtime=0)
