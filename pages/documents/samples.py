@@ -67,6 +67,11 @@ CALLS = {
         "  console.log(candle.time, candle.close);\n}",
         {"timeframe": "5m"},
     ),
+    "getTicks": Call(
+        'for tick in tickwire.ticks("{symbol}"):\n        print(tick["timestamp"], tick["bid"], tick["seq"])',
+        'const page = await tickwire.get(\n  "/api/market/{symbol}/ticks",\n  { symbol: "{symbol}" },\n);\n'
+        "console.log(page.items);",
+    ),
     "listQuotes": listed(
         'tickwire.quotes(["{symbol}"])', 'tickwire.quotes(["{symbol}"])', symbols="{symbol}"
     ),

@@ -40,6 +40,7 @@ ALSO_CALLED = {
     "/docs/api/getHistory": "historical history data ohlc ohlcv bars candles candlesticks backfill timeframe"
     " timeframes interval csv export",
     "/docs/api/getMarket": "chart candles",
+    "/docs/api/getTicks": "tick ticks gap fill missed",
     "/docs/api/getQuote": "price bid ask ticker last",
     "/docs/api/listQuotes": "prices tickers batch bulk",
     "/docs/api/listSymbols": "instruments tickers pairs symbols assets markets",

@@ -83,7 +83,7 @@ def test_every_path_of_rest_has_a_call(client: Client) -> None:
     assert [item["symbol"] for item in quotes["items"]] == [SYMBOL]
     assert quotes["rejected"] == [{"symbol": "NOPE", "code": "symbol_not_found"}]
     flow = client.order_flow_buckets(SYMBOL, start=0, end="2026-11-20T14:00:00Z", limit=5)
-    assert flow == {"symbol": SYMBOL, "items": [], "count": 0}
+    assert flow == {"symbol": SYMBOL, "items": [], "count": 0, "next": None}
 
 
 def test_refusal_says_what_is_allowed(client: Client) -> None:

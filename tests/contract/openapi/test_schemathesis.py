@@ -17,7 +17,7 @@ pytestmark = pytest.mark.served
 
 HOUR_MS = 3_600_000
 # What a cursor may be, and which moments make a span, a schema cannot say: what fits to it may be a 400.
-WITH_SPANS = ["listArchive", "getHistory", "getOrderFlow", "listNews", "listSignals"]
+WITH_SPANS = ["listArchive", "getHistory", "getTicks", "getOrderFlow", "listNews", "listSignals"]
 MAY_BE_REFUSED = {
     "positive_data_acceptance": {
         "expected-statuses": ["2xx", "3xx", "400", "401", "403", "404", "409", "429", "5xx"]
