@@ -45,10 +45,10 @@ def test_moment_is_read(query: str, time_ms: int | None) -> None:
     assert read_parameters(Query, query)["start"] == time_ms
 
 
-NO_MOMENT = "start must be an ISO 8601 time with its zone"
+NO_MOMENT = "start must be a UTC day"
 NO_MOMENTS = (
     "2026-11-20T14:00:00",
-    "2026-11-20",
+    "2026-11-31",
     "",
     "now",
     "1.5",
@@ -67,7 +67,7 @@ NO_MOMENTS = (
             "20261120",
             InvalidParameter,
             "start is in milliseconds, and 20261120 would be 1970-01-01T05:37:41.120Z. "
-            "If this is a date, send 2026-11-20T00:00:00Z.",
+            "If this is a date, send 2026-11-20.",
         ),
         *(
             (text, ParameterOutOfRange, "")
