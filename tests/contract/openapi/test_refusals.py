@@ -47,7 +47,8 @@ def client(shared_server: Server, tmp_path_factory: pytest.TempPathFactory) -> I
     put_quote("EURUSD")
     put_candles("EURUSD", "1h", [HOUR_MS * number for number in range(3)])
     folder = tmp_path_factory.mktemp("archive")
-    store_day(folder, "2026-11-20")
+    # Of another instrument, because its files are no Parquet, which ticks would be read from.
+    store_day(folder, "2026-11-20", ["XAUUSD"])
     key = make_key(make_account(tier=make_tier("curious", requests_per_minute=100_000, archive=True)))
     with override_settings(ARCHIVE_DIR=folder, ARCHIVE_S3_URL=None), Api(shared_server, key) as client:
         archive_index.forget()
