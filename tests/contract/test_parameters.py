@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from market import runtime
 from tests.client import Api
 from tests.factories import make_instrument, make_news, make_signal, put_quote
+from tests.market.kept_ticks import batch, keep
 
 from .answers import PATHS, refusal
 from .published import make_shown
@@ -76,6 +78,8 @@ def named(table: list[tuple[str, str, dict[str, Any]]]) -> list[Any]:
 def rows(shared: Api) -> None:
     make_shown(make_instrument("EURUSD"))
     put_quote("EURUSD")
+    # Where no engine runs, no ticks are kept.
+    keep(runtime.epoch(), batch(runtime.epoch(), "EURUSD", [1]))
     make_signal()
 
 

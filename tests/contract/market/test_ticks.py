@@ -25,7 +25,6 @@ from tests.patience import wait_until
 
 from .stored_minutes import ARROW, CSV, withheld
 
-pytestmark = pytest.mark.services
 PATH = "/api/market/TICKS/ticks"
 KEPT = 1_205
 
