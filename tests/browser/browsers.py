@@ -40,13 +40,15 @@ def launch_newest(playwright: Playwright) -> Browser:
 
 def launch_oldest(playwright: Playwright) -> Browser:
     """The whole browser."""
-    return launch_chromium(playwright, require_chromium(), 0, "chromium", "chromium-common")
+    return launch_chromium(playwright, require_chromium(), 0, "chromium")
 
 
-def launch_chromium(playwright: Playwright, path: str, at: int, *packages: str) -> Browser:
-    versions = versions_of(packages[0])
+def launch_chromium(playwright: Playwright, path: str, at: int, package: str) -> Browser:
+    versions = versions_of(package)
     if versions and f"{versions[at].partition('-')[0]}" not in output(path, "--version"):
-        path = str(unpacked(versions[at], *packages) / "usr/lib/chromium" / packages[0])
+        # Both need what stands in the common package.
+        folder = unpacked(versions[at], package, "chromium-common")
+        path = str(folder / "usr/lib/chromium" / package)
     return playwright.chromium.launch(executable_path=path, args=[*LAUNCH_ARGS])
 
 

@@ -64,7 +64,7 @@ def versions_of(package: str) -> list[str]:
 
 def unpacked(version: str, *packages: str) -> Path:
     """A folder with packages of a version, beside the one that is installed, whose libraries serve both."""
-    folder = UNPACKED / f"{packages[0]}-{version}"
+    folder = UNPACKED / f"{'+'.join(packages)}-{version}"
     with one_at_a_time():
         if not folder.exists():
             UNPACKED.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ OPEN = {
     *("start", "openapi", "asyncapi", "llms", "docs", "clients", "without-client", "computed_page"),
     *("changelog", "api_page", "api_headers", "api_errors", "operation", "streams_page"),
     *("streams_messages", "streams_errors", "streams_errors_before", "streams_market"),
-    *("streams_orderflow", "streams_candles"),
+    *("streams_orderflow", "streams_candles", "streams_all"),
     *("streams_signals", "streams_news", "docs_search", "document", "document_image"),
     "client_package",
     *("status", "status_json", "status_feed", "healthz", "readyz", "page_token", "demo_login"),
