@@ -17,7 +17,7 @@ from tests.programs.running import interruptible
 from tests.programs.services import free_port
 from tests.reliability.clients.subscribed import subscribed
 from tests.reliability.services.processes import Installation, Process
-from tests.reliability.services.stream_services import StreamService
+from tests.reliability.services.stream_services import StreamService, streaming
 
 SYMBOL, BATCH, BATCHES = "AWAY", 500, 5
 Numbered = tuple[str, int, float]
@@ -99,3 +99,15 @@ def test_gap_is_filled_with_every_number_over_a_kill(embedded: Installation, is_
         seqs = [seq for _, seq, _ in own]
         assert seqs == [*range(seqs[0], seqs[-1] + 1)]
         assert name != epoch or seqs[0] == last["seq"] + 1
+
+
+@pytest.mark.row("12", "a gap that no stream replays is filled over REST")
+def test_every_web_process_beside_an_engine_has_the_ticks(scaled: Installation) -> None:
+    with streaming(scaled, 2, [SYMBOL]) as service:
+        bot = Bot(service, 0)
+        for _ in range(BATCHES):
+            assert bot.push(BATCH)
+        for server in tuple(service.servers):
+            service.servers = [server]
+            wait_until(lambda: [bid for _, _, bid in bot.walk(0)][-1:] == bot.acknowledged[-1:])
+            assert [bid for _, _, bid in bot.walk(0)][-len(bot.acknowledged) :] == bot.acknowledged
