@@ -99,7 +99,8 @@ def entry_points() -> str:
 def tarball() -> bytes:
     """Compiled before, because this service may run where there is no Node."""
     packed = io.BytesIO()
-    files = [TYPESCRIPT / "package.json", TYPESCRIPT / "README.md", *sources(TYPESCRIPT / "dist")]
+    beside = [TYPESCRIPT / name for name in ("package.json", "README.md", "schema.d.ts")]
+    files = [*beside, *sources(TYPESCRIPT / "dist")]
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for path in files:
             content = path.read_bytes()

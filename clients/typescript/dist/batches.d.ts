@@ -1,4 +1,4 @@
-import type { components } from "./schema.js";
+import type { components } from "../schema.js";
 /** Quotes of many instruments at once. */
 export type Quotes = components["schemas"]["QuoteList"];
 /** Order flow of many minutes. */

@@ -1,7 +1,7 @@
 import type { OrderFlowBuckets, Quotes } from "./batches.js";
 import type { AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews } from "./frames.js";
 import { History, type HistoryOptions, type Span, type Timeframe } from "./history.js";
-import type { paths } from "./schema.js";
+import type { paths } from "../schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
 type Path = keyof paths & string;
 type Operation<P extends Path> = paths[P]["get"];
@@ -54,8 +54,8 @@ export declare class Tickwire {
     market(symbol: string, query?: Partial<Query<"/api/market/{symbol}">>): Promise<{
         symbol: string;
         timeframe: "1m" | "5m" | "15m" | "1h" | "4h" | "1d";
-        ohlcv: import("./schema.js").components["schemas"]["Candle"][];
-        quote: import("./schema.js").components["schemas"]["NestedQuote"];
+        ohlcv: import("../schema.js").components["schemas"]["Candle"][];
+        quote: import("../schema.js").components["schemas"]["NestedQuote"];
     }>;
     /** Quotes of several instruments at once; without a list, of all. An empty list is an error. */
     quotes(symbols?: string[]): Promise<Quotes>;
@@ -66,7 +66,7 @@ export declare class Tickwire {
         limit?: number;
     }): Promise<OrderFlowBuckets>;
     signals(query?: Partial<Query<"/api/signals">>): Promise<{
-        items: import("./schema.js").components["schemas"]["Signal"][];
+        items: import("../schema.js").components["schemas"]["Signal"][];
         count: number;
         next?: string | null;
     }>;
@@ -98,7 +98,7 @@ export declare class Tickwire {
         close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
     }>;
     news(query?: Partial<Query<"/api/news">>): Promise<{
-        items: import("./schema.js").components["schemas"]["NewsItem"][];
+        items: import("../schema.js").components["schemas"]["NewsItem"][];
         next?: string | null;
     }>;
     /** Prices as they happen: `for await (const tick of tickwire.watch(["BTCUSD"]))`. */

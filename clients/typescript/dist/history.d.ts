@@ -1,4 +1,4 @@
-import type { components } from "./schema.js";
+import type { components } from "../schema.js";
 /** A Date, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch. */
 export type Moment = Date | string | number;
 type Answer = components["schemas"]["History"];

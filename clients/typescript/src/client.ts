@@ -7,7 +7,7 @@ import { History, plain, type HistoryAnswer, type HistoryOptions, type Span, typ
 import type { Ask } from "./missed.js";
 import { Pacing } from "./pacing.js";
 import { WITHOUT_SOCKET, withUserAgent } from "./runtime.js";
-import type { paths } from "./schema.js";
+import type { paths } from "../schema.js";
 import { Stream, type StreamOptions } from "./stream.js";
 import { insisting, waitBeforeAgain } from "./waiting.js";
 

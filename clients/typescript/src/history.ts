@@ -1,5 +1,5 @@
 import { WalkInterrupted } from "./errors.js";
-import type { components } from "./schema.js";
+import type { components } from "../schema.js";
 import { insisting, waitBeforeAgain, waitBeforeGoingOn } from "./waiting.js";
 
 /** A Date, an ISO 8601 text (UTC unless it has a zone), or milliseconds since the epoch. */

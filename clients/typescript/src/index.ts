@@ -8,4 +8,4 @@ export { Stream, type Notice, type StreamOptions } from "./stream.js";
 export type {
   AbsorptionSignal, CandleUpdate, ClosedSignal, NewSignal, NewsCategory, OrderFlowTick, PriceTick, PublishedNews,
 } from "./frames.js";
-export type { components, operations } from "./schema.js";
+export type { components, operations } from "../schema.js";

@@ -50,7 +50,9 @@ def test_tarball_is_installed_by_an_address_that_stays(server: Server, tmp_path:
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
         assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "Tickwire\n"
-    assert (tmp_path / "node_modules/tickwire/dist/index.d.ts").exists()
+    package = tmp_path / "node_modules/tickwire"
+    assert (package / "dist/index.d.ts").exists()
+    assert (package / "schema.d.ts").exists()
     assert Client().get("/clients/pyproject.toml").status_code == 404
 
 
