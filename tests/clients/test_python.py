@@ -198,6 +198,23 @@ def test_broken_stream_goes_on_where_it_was_and_names_what_cannot_be_had_again(
     assert (hole.symbol, hole.first, hole.last, hole.start_ms) == (SYMBOL, after, after + 1_499, last["time"])
 
 
+def test_what_a_stream_cannot_replay_is_filled_over_rest(
+    client: Client, server: Server, ticker: Ticker
+) -> None:
+    missed: list[Missed] = []
+    ticker(SYMBOL)
+    watched = client.watch(SYMBOL, on_missed=missed.append, fill=True)
+    first = next(watched)
+    drop_sockets(server)
+    ticks = ticker(SYMBOL, 1_500)
+    heard = list(itertools.islice(watched, 1_500))
+    assert [(each["seq"], each["bid"]) for each in heard] == [
+        (first["seq"] + number, tick.bid) for number, tick in enumerate(ticks, 1)
+    ]
+    assert next(watched).get("snapshot")
+    assert [(hole.filled, hole.is_filled) for hole in missed] == [(1_500, True)]
+
+
 @pytest.mark.parametrize("feed", ["signals", "news"])
 def test_what_was_published_meanwhile_is_replayed(client: Client, server: Server, feed: str) -> None:
     publisher, missed = make_user("marta"), list[Missed]()

@@ -16,7 +16,6 @@ from .missed import Missed
 from .pages import Moment, Page
 from .state import State
 from .synchronous import Client
-from .ticks import Tick
 from .types import Candle
 from .walks import AsyncHistory, AsyncWalk, History, Walk
 
@@ -38,7 +37,6 @@ __all__ = [
     "State",
     "StateError",
     "StreamError",
-    "Tick",
     "TickwireError",
     "Walk",
     "WalkInterrupted",

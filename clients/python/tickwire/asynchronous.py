@@ -23,15 +23,14 @@ from .pacing import AsyncPacedClient
 from .pages import Place, Route
 from .session import CLOSE_S, SILENCE_S, OnNotice, Session, address, log_notice
 from .state import State
-from .ticks import Tick
-from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed
+from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed, TickItem
 from .walks import AsyncHistory, AsyncWalk
 
 C = TypeVar("C")
 
 
 class AsyncClient(
-    Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[ArchiveFile], AsyncWalk[Tick], AsyncHistory]
+    Calls[AsyncWalk[Signal], AsyncWalk[NewsItem], AsyncWalk[ArchiveFile], AsyncWalk[TickItem], AsyncHistory]
 ):
     def __init__(
         self,

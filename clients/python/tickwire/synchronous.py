@@ -23,14 +23,13 @@ from .pacing import PacedClient
 from .pages import Place, Route
 from .session import SILENCE_S, OnNotice, Session, address, log_notice
 from .state import State
-from .ticks import Tick
-from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed
+from .types import ArchiveFile, NewSignal, NewsItem, Signal, SignalClosed, TickItem
 from .walks import History, Walk
 
 C = TypeVar("C")
 
 
-class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], Walk[Tick], History]):
+class Client(Calls[Walk[Signal], Walk[NewsItem], Walk[ArchiveFile], Walk[TickItem], History]):
     def __init__(
         self,
         api_key: str | None = None,
