@@ -209,6 +209,7 @@ def test_active_signal_has_no_result_and_a_closed_one_all_of_it() -> None:
     active, closed = bodies["BothKinds"]["value"]["items"]
     assert is_valid(active, "Signal")
     assert is_valid(closed, "Signal")
+    assert not is_valid(active | {"pnl": 1.0}, "Signal")
     assert not is_valid({name: value for name, value in closed.items() if name != "pnl_r"}, "Signal")
     assert not is_valid(active | {"status": "closed"}, "Signal")
 
